@@ -53,10 +53,8 @@ def default_tls_folder() -> Path:
 
 
 def make_store(url: str, clock: Clock, *, has_own_time: bool = False) -> Store:
-    """Return the store for this URL. Raises BadStoreUrl if the URL is invalid.
-
-    If `has_own_time` is set, a PostgreSQL store takes the time from `clock`. Otherwise it takes
-    the time from the database.
+    """Return the store for this URL. Raises BadStoreUrl if the URL is invalid. With `has_own_time`,
+    PostgreSQL takes the time from `clock` and not from the database.
     """
     if url == "memory:":
         return MemoryStore(clock)
@@ -120,10 +118,7 @@ async def make_metadata_server(
     rules: EndpointRules,
     faults: Faults | None = None,
 ) -> MetadataServer:
-    """Return a server that is bound to its addresses but does not accept requests yet.
-
-    Raises OSError if an address is already in use.
-    """
+    """Return a server that is bound, but does not accept requests yet. Raises OSError."""
     views = await engine.show()
     handlers = Handlers(engine, views, store, clock, rules)
     return MetadataServer(EndpointState(views, handlers, rules, faults or Faults(clock)), addresses)
@@ -176,10 +171,8 @@ def make_control_app(control: Control, *, needs_token: bool, count_polls: Callab
 async def make_token_in(
     store_url: str, name: str, role: Role, *, for_ms: int | None
 ) -> tuple[Token, str]:
-    """Create a token directly in the store, and return it with its secret.
-
-    A server that is not on loopback needs this for its first token, because its API accepts no
-    request without a token.
+    """Create a token directly in the store, and return it with its secret. A server that is not on
+    loopback needs this for its first token, because its API accepts no request without a token.
     """
     clock = SystemClock()
     store = make_store(store_url, clock)

@@ -14,14 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple, Self
 
-from fairwarning.boot import (
-    default_tls_folder,
-    make_control,
-    make_control_app,
-    make_engine,
-    make_metadata_server,
-    make_store,
-)
+from fairwarning import boot
 from fairwarning.core.instants import Instant
 from fairwarning.core.model import ENGINE, operator_actor
 from fairwarning.engine.active_faults import Faults
@@ -40,11 +33,7 @@ from fairwarning.metadata.settings import EndpointRules
 from fairwarning.operator_api import clock_position
 from fairwarning.operator_api.context import AzureDoor
 from fairwarning.operator_api.housekeeping import Housekeeping
-from fairwarning.operator_api.own_certificate import (
-    CannotCertify,
-    OwnCertificate,
-    own_certificate,
-)
+from fairwarning.operator_api.own_certificate import CannotCertify, OwnCertificate, own_certificate
 from fairwarning.operator_api.server import ControlServer, Tls, bound, url_of
 from fairwarning.starter_fleet import STARTER_FLEET
 
@@ -77,7 +66,7 @@ class NotOnThisMachine(Exception):
 
 
 class _Extra(NamedTuple):
-    """The TLS listener for Azure's clients, beside a control plane that does not use TLS."""
+    """The TLS listener for Azure's clients, for a control plane that does not use TLS itself."""
 
     listener: socket.socket
     own: OwnCertificate
@@ -95,8 +84,7 @@ class NodeSettings:
     clock_start: Instant | None = None
     """The time at which a virtual clock begins. None means now."""
     clock_speed: float = 0
-    """The speed of the virtual clock; 2 means twice as fast as real time. 0 means that the virtual
-    clock moves only when somebody moves it."""
+    """How much faster than real time the virtual clock runs. At 0 it moves only when asked to."""
     seed: int | None = None
     """The seed of the random numbers for faults. None means a different seed each time."""
     tls: Tls | None = None
@@ -127,8 +115,10 @@ class Node:
         self.clock: Clock = (
             VirtualClock(settings.clock_start or _this_second()) if has_own_time else SystemClock()
         )
-        self.store: Store = make_store(settings.store_url, self.clock, has_own_time=has_own_time)
-        self.engine: Engine = make_engine(
+        self.store: Store = boot.make_store(
+            settings.store_url, self.clock, has_own_time=has_own_time
+        )
+        self.engine: Engine = boot.make_engine(
             self.store, self.clock, rules=settings.engine_rules, ids=ids
         )
         self.faults = Faults(self.clock, settings.seed)
@@ -143,9 +133,8 @@ class Node:
         """Why the optional `azure` listener could not be opened. It is empty if all went well."""
 
     async def start(self) -> Self:
-        """Start all parts. If a part fails, stop the others and raise its exception.
-
-        The exceptions are CannotListen, CannotCertify, StoreDown and Refused, among others.
+        """Start all parts. If a part fails, stop the others and raise its exception. The exceptions
+        are CannotListen, CannotCertify, StoreDown and Refused, among others.
         """
         try:
             await self._start()
@@ -184,7 +173,7 @@ class Node:
         self.control_url = url_of(listener, is_tls=settings.tls is not None)
         extra = self._bind_azure()
         door = self._door(extra)
-        control = make_control(
+        control = boot.make_control(
             self.engine,
             self.store,
             self.engine.views,
@@ -197,7 +186,9 @@ class Node:
         )
         # A proxy on this machine forwards requests from other machines.
         needs_token = not is_loopback(settings.control[0]) or bool(settings.public_url)
-        app = make_control_app(control, needs_token=needs_token, count_polls=server.count_answers)
+        app = boot.make_control_app(
+            control, needs_token=needs_token, count_polls=server.count_answers
+        )
         control_servers = [ControlServer(app, listener, settings.tls)]
         if extra is not None:
             control_servers.append(ControlServer(app, extra.listener, extra.own.tls))
@@ -247,7 +238,7 @@ class Node:
         settings = self._settings
         if settings.azure is None:
             return None
-        folder = settings.azure_folder or default_tls_folder()
+        folder = settings.azure_folder or boot.default_tls_folder()
         try:
             own = own_certificate(folder, settings.azure[0], datetime.now(UTC))
             return _Extra(self._bind(settings.azure, "--azure"), own)
@@ -266,7 +257,7 @@ class Node:
 
     async def _bind_metadata(self) -> MetadataServer:
         try:
-            return await make_metadata_server(
+            return await boot.make_metadata_server(
                 self.engine,
                 self.store,
                 self.clock,

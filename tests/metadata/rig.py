@@ -10,7 +10,7 @@ import socket
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import ClassVar, cast
+from typing import ClassVar
 from urllib.parse import urlsplit
 
 from fairwarning.boot import make_metadata_server
@@ -200,7 +200,7 @@ class Rig:
     def connections(self) -> list[Connection]:
         """The connections that are open at the server."""
         assert self.server is not None
-        return [cast(Connection, each) for each in self.server._state.connections]
+        return [*self.server._state.connections]
 
     @property
     def address(self) -> tuple[str, int]:

@@ -332,8 +332,7 @@ async def test_a_target_that_takes_nothing_hears_nothing_new_until_there_is_room
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The journal holds the rest, however much that is."""
-    for module in ("worker", "records"):
-        monkeypatch.setattr(f"fairwarning.notifications.{module}.WAITING_MAX", 2)
+    monkeypatch.setattr("fairwarning.notifications.records.WAITING_MAX", 2)
     status = [500]
     async with (
         asyncio.timeout(HANG_S),

@@ -13,10 +13,8 @@ from fairwarning.core.model import EventId, EventType, InstanceName, Phase, Scop
 from fairwarning.core.transitions import Noted
 from fairwarning.engine.clocks import VirtualClock
 from fairwarning.engine.protocols import START, Choice, Mark, Store
-from fairwarning.stores import rows
-from fairwarning.stores.postgres import store as postgres_module
+from fairwarning.stores import rows, sql_store
 from fairwarning.stores.rows import Row
-from fairwarning.stores.sqlite import store as sqlite_module
 from tests.stores.fleet import ME, declare, new_id, submit, vm, web
 
 COUNT = 5
@@ -157,8 +155,7 @@ async def test_a_long_page_is_decoded_in_slices_so_that_polls_do_not_wait(
         decoded_in_turn[turn] += 1
         return rows.scope_of(row)
 
-    for module in (sqlite_module, postgres_module):
-        monkeypatch.setattr(module, "scope_of", scope_of)
+    monkeypatch.setattr(sql_store, "scope_of", scope_of)
 
     async def count_turns() -> None:
         nonlocal turn

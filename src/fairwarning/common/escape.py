@@ -4,13 +4,11 @@ Such text must not move the cursor or change colours.
 """
 
 import unicodedata
+from collections.abc import Sequence
 
 
 def clean(text: str) -> str:
-    """Return the text with each control or format character replaced by U+FFFD.
-
-    Line breaks and tabs stay.
-    """
+    """Return the text with control characters as U+FFFD, except line breaks and tabs."""
     if text.isascii() and text.isprintable():
         return text
     return "".join(map(_visible, text))
@@ -26,7 +24,7 @@ def _visible(character: str) -> str:
     return "\N{REPLACEMENT CHARACTER}"
 
 
-def several(names: list[str], shown_max: int = 4) -> str:
+def several(names: Sequence[str], shown_max: int = 4) -> str:
     """Return the first names and the number of the others, like `web-0, web-1 and 8 more`."""
     if len(names) <= shown_max:
         return ", ".join(names)

@@ -11,7 +11,7 @@ KILLED_S_MAX = 10.0
 """How long to wait after SIGKILL. It takes longer only if, for example, a file system hangs."""
 CLEARED_S_MAX = 1.0
 """How long to wait until the parents of ended processes have reaped them; some never do."""
-_GONE_CHECK_S = 0.02
+_GONE_CHECK_S = 0.02  # Short, because somebody waits for the end.
 
 _log = logging.getLogger(__name__)
 
@@ -68,10 +68,7 @@ async def _empty(group: int) -> None:
 
 
 def _clear_away(group: int) -> None:
-    """Reap ended processes that have lost their parent.
-
-    We become their parent if we are the first process of a container.
-    """
+    """Reap ended processes without a parent, which the first process of a container inherits."""
     with suppress(ChildProcessError):
         while os.waitpid(-group, os.WNOHANG) != (0, 0):
             pass

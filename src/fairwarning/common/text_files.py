@@ -3,14 +3,11 @@
 import errno
 from pathlib import Path
 
-FILE_MB_MAX = 64
+FILE_MB_MAX = 64  # Far more than any of our files needs.
 
 
 def read_bytes(path: str | Path) -> bytes:
-    """Return the content of the file. Raises OSError if it cannot be read or is too large.
-
-    The `strerror` of the OSError gives the reason.
-    """
+    """Return the content of the file. Raises OSError with a `strerror` that gives the reason."""
     bytes_max = FILE_MB_MAX * 1024 * 1024
     try:
         with open(path, "rb") as file:

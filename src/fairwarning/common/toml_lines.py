@@ -66,9 +66,7 @@ class Lines:
         return self._newest(path, line)
 
     def _newest(self, path: Path, line: int) -> Path:
-        """Note the path of a header. If it is an array of tables, return the path of its last
-        table.
-        """
+        """Note the path of a header. For an array of tables, return the path of the last table."""
         self._note(path, line)
         if path in self._lengths:
             path = (*path, self._lengths[path] - 1)

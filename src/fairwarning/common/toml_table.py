@@ -40,7 +40,7 @@ class TomlTable:
     """One table of a file. `close` reports the keys that the reader has not asked for."""
 
     def __init__(self, raw: dict[str, Any], path: Path, mistakes: list[tuple[Path, str]]) -> None:
-        """All tables of a file share one list of `mistakes`."""
+        """Create the table at `path`. All tables of a file share one list of `mistakes`."""
         self.raw = raw
         self.path = path
         self.mistakes = mistakes

@@ -23,11 +23,9 @@ class NotToml(ValueError):
 def parse_toml(text: str) -> tuple[str, dict[str, Any]]:
     """Return the text with plain line ends, and its parsed tables. Raises NotToml if invalid."""
     text = text.removeprefix("\ufeff").replace("\r\n", "\n")
+    _refuse_costly(text)
     try:
-        refuse_costly(text)
         return text, tomllib.loads(text)
-    except TooCostly as problem:
-        raise NotToml(problem.message, problem.line) from None
     except ValueError as error:
         raise _syntax_problem(text, str(error)) from None
 
@@ -39,10 +37,10 @@ def _syntax_problem(text: str, error: str) -> NotToml:
     return NotToml(f"this is not TOML: {what}; {_HINT}", number)
 
 
-KEY_PARTS_MAX = 20
-NESTING_MAX = 20
-KEYS_MAX = 200_000
-VALUES_MAX = 600_000
+KEY_PARTS_MAX = 20  # Far more than our files need.
+NESTING_MAX = 20  # The parser recurses, and our files nest only a few levels.
+KEYS_MAX = 200_000  # More would keep the parser busy for long, as would more values.
+VALUES_MAX = 600_000  # A value costs the parser less than a key.
 WORD_CHARS_MAX = 1_000
 """The longest name without quotes, number or time, including the spaces around it."""
 _LONG_WORD = f"a name or a number has at most {WORD_CHARS_MAX:,} letters"
@@ -53,15 +51,8 @@ _BASIC = re.compile(r'(?:[^"\\\n]+|\\.){0,1000}')
 _LONG_BASIC = re.compile(r'(?:[^"\\]+|\\.|"(?!"")){0,1000}', re.DOTALL)
 
 
-class TooCostly(ValueError):
-    def __init__(self, message: str, line: int) -> None:
-        super().__init__(f"{message} (line {line})")
-        self.message = message
-        self.line = line
-
-
-def refuse_costly(text: str) -> None:
-    """Raise TooCostly if the text would take the parser too much time or memory."""
+def _refuse_costly(text: str) -> None:
+    """Raise NotToml if the text would take the parser too much time or memory."""
     at = keys = values = parts = depth = 0
     while (found := _MARK.search(text, at)) is not None:
         start, mark = found.start(), found[0]
@@ -128,9 +119,8 @@ def _end_of_literal(text: str, at: int) -> int | None:
 
 
 def _end_of_long(text: str, close: int, quote: str) -> int | None:
-    """Return the position behind the closing quotes at `close`, or None if `close` is negative.
-
-    Up to two more quotes may come before the closing three. They belong to the string.
+    """Return the position behind the closing quotes at `close`, or None if `close` is negative. Up
+    to two more quotes may come before the closing three. They belong to the string.
     """
     if close < 0:
         return None
@@ -140,5 +130,5 @@ def _end_of_long(text: str, close: int, quote: str) -> int | None:
     return end
 
 
-def _too_costly(text: str, at: int, message: str) -> TooCostly:
-    return TooCostly(message, text.count("\n", 0, at) + 1)
+def _too_costly(text: str, at: int, message: str) -> NotToml:
+    return NotToml(message, text.count("\n", 0, at) + 1)

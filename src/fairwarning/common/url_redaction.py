@@ -7,9 +7,8 @@ _WEB = frozenset({"http", "https"})
 
 
 def redacted(url: str) -> str:
-    """Return the scheme, host and port of an HTTP URL, and only the scheme of any other URL.
-
-    The path is hidden too, because many services have a secret key in it.
+    """Return the scheme, host and port of an HTTP URL, and only the scheme of any other URL. The
+    path is hidden too, because many services have a secret key in it.
     """
     try:
         parts = urlsplit(url)

@@ -21,9 +21,7 @@ class ApiVersion:
     has_source: bool = False
     has_duration: bool = False
     prefixes_underscore: bool = False
-    """Whether names of VMs are written as `_name`, as in 2017-03-01 (not those of cloud
-    services).
-    """
+    """Whether names of VMs are written as `_name`. Names in cloud services never are."""
     is_header_optional_on_post: bool = False
 
 

@@ -1,6 +1,4 @@
-"""This module checks who may approve an early start, and approves events by policy (promises 7 and
-10).
-"""
+"""This module checks who may approve an event, and approves by policy (promises 7 and 10)."""
 
 from fairwarning.core.instants import Instant
 from fairwarning.core.lifecycle import Draft
@@ -21,10 +19,8 @@ from fairwarning.core.transitions import Approved, Drained, Seen
 
 
 def approve(draft: Draft, event: Event, by: Actor, now: Instant) -> None:
-    """Approve the event for all its Resources. Nothing changes if `by` has approved it before or
-    the event has started.
-
-    Raises Refused if the event is over, or if `by` is an instance of another scope.
+    """Approve the event for all its Resources, unless `by` has done so or it has started. Raises
+    Refused if the event is over, or if `by` is an instance of another scope.
     """
     if by.kind == "instance":
         _refuse_stranger(draft.scope, InstanceName(by.name))
@@ -38,9 +34,7 @@ def approve(draft: Draft, event: Event, by: Actor, now: Instant) -> None:
 
 
 def note_seen(draft: Draft, ids: tuple[EventId, ...], name: InstanceName, now: Instant) -> None:
-    """Note that an instance was shown these events. Events that are over or were seen before are
-    skipped.
-    """
+    """Note that an instance was shown these events, except those that are over or seen already."""
     for id in ids:
         event = draft.scope.events.get(id)
         if event is not None and not event.is_finished and event.sight is None:
@@ -48,10 +42,8 @@ def note_seen(draft: Draft, ids: tuple[EventId, ...], name: InstanceName, now: I
 
 
 def note_drained(draft: Draft, event: Event, name: InstanceName, now: Instant) -> None:
-    """Note that an instance is ready for the event. Nothing changes if this was noted before, or if
-    the event has started or is over.
-
-    Raises Refused if the event does not affect the instance.
+    """Note that an instance is ready for an event that has not started. Repeating this does
+    nothing. Raises Refused if the event does not affect the instance.
     """
     if name not in event.resources:
         raise Refused(

@@ -23,9 +23,7 @@ from fairwarning.core.model import (
 
 
 class Schedule(Struct, frozen=True, kw_only=True):
-    """Announce a platform event, with the minimum notice unless `notice_ms` or `not_before_ms` is
-    given.
-    """
+    """Announce a platform event, with the minimum notice unless one of the two times is given."""
 
     event_id: EventId
     type: EventType
@@ -49,9 +47,7 @@ class Operate(Struct, frozen=True, kw_only=True):
 
 
 class OperateAll(Struct, frozen=True, kw_only=True):
-    """Do the same operation to several instances, with one event each. If one is refused, none is
-    done.
-    """
+    """Do one operation to several instances, with an event for each. If one is refused, all are."""
 
     kind: OperationKind
     targets: tuple[tuple[EventId, InstanceName], ...]
@@ -70,9 +66,7 @@ class ReportSeen(Struct, frozen=True, kw_only=True):
 
 
 class ReportDrained(Struct, frozen=True, kw_only=True):
-    """An instance of the event is ready for it. This does not approve the event, because other
-    instances may not be ready.
-    """
+    """An instance is ready for the event. This is no approval, as others may not be ready."""
 
     event_id: EventId
     instance: InstanceName
@@ -84,9 +78,7 @@ class Cancel(Struct, frozen=True, kw_only=True):
 
 
 class Postpone(Struct, frozen=True, kw_only=True):
-    """Cancel the event and announce a new one in its place, because the NotBefore of an event never
-    changes.
-    """
+    """Replace the event by a new one, because the NotBefore of an event never changes."""
 
     event_id: EventId
     new_event_id: EventId
@@ -98,29 +90,25 @@ class Activate(Struct, frozen=True, kw_only=True):
 
 
 class BeginAnew(Struct, frozen=True, kw_only=True):
-    """Begin a new activation, in which the document numbers start at 1 again.
+    """Begin a new activation, whose documents are numbered from 1 again.
 
-    This is needed when the store has lost documents that instances have seen, because then a number
-    of the old activation may be used twice. If several callers ask for it, it happens once.
+    The store has lost documents that instances have seen, so a number of the old activation could
+    be used twice. If several callers send this command, only the first has an effect.
     """
 
     activated_ms: Instant
-    """The activation in the store that is to be replaced. If the store has another one by now, the
-    command changes nothing.
-    """
+    """The activation to replace. If the store has another one by now, nothing changes."""
     served_ms: Instant
     """The newest activation that instances have seen. The new activation is later than this."""
     reason: str
 
 
 class Tick(Struct, frozen=True, kw_only=True):
-    """Time has passed. Everything that is due is done."""
+    """Nobody asks for anything, but time has passed. The scope does everything that is due."""
 
 
 class ReportDone(Struct, frozen=True, kw_only=True):
-    """The driver says that the impact is over. This is accepted from any attempt, because all
-    attempts have the same key.
-    """
+    """The driver says that the impact is over. Any attempt may say so: all have the same key."""
 
     event_id: EventId
 
@@ -138,9 +126,7 @@ class RenewLease(Struct, frozen=True, kw_only=True):
 
 
 class Release(Struct, frozen=True, kw_only=True):
-    """A node stops and gives its work back, so that another node need not wait until the lease
-    ends.
-    """
+    """A node that stops gives its work back, so that nobody waits until the lease ends."""
 
     event_id: EventId
     attempt: int
@@ -152,9 +138,7 @@ class AddInstances(Struct, frozen=True, kw_only=True):
 
 
 class ChangeModel(Struct, frozen=True, kw_only=True):
-    """Replace the model of a scale set. Existing instances keep their model until they are
-    upgraded.
-    """
+    """Replace the model of a scale set. Instances keep their own model until they are upgraded."""
 
     terminate_notice_ms: int | None
     reimage_notice_ms: int | None = None
@@ -183,9 +167,7 @@ class Declare(Struct, frozen=True, kw_only=True):
     terminates: Mapping[InstanceName, EventId] = {}
     """The id of the Terminate event for each instance that may need one when it is removed."""
     without_notice: frozenset[InstanceName] = frozenset()
-    """The instances that are removed at once although they are due a Terminate event, because the
-    operator named them.
-    """
+    """The instances that the operator wants to remove at once, without their Terminate event."""
 
 
 class ReportPower(Struct, frozen=True, kw_only=True):
@@ -196,20 +178,6 @@ class ReportPower(Struct, frozen=True, kw_only=True):
 RosterCommand = AddInstances | ChangeModel | UpgradeInstances | ChangePolicy | ReportPower | Declare
 """A command that changes the instances or the rules of the scope."""
 Command = (
-    Schedule
-    | Operate
-    | OperateAll
-    | Approve
-    | ReportDrained
-    | ReportSeen
-    | Cancel
-    | Postpone
-    | Activate
-    | BeginAnew
-    | Tick
-    | ReportDone
-    | ReportFailure
-    | RenewLease
-    | Release
-    | RosterCommand
-)
+    Schedule | Operate | OperateAll | Approve | ReportDrained | ReportSeen | Cancel | Postpone |
+    Activate | BeginAnew | Tick | ReportDone | ReportFailure | RenewLease | Release | RosterCommand
+)  # fmt: skip

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import TypeVar
 
+from fairwarning.core import transitions
 from fairwarning.core.instants import Instant
 from fairwarning.core.lifecycle import Draft
 from fairwarning.core.limits import DELETED_KEPT_MAX, FINISHED_KEPT_MAX, Timing
@@ -16,13 +17,6 @@ from fairwarning.core.model import (
     Power,
 )
 from fairwarning.core.roster import upgraded
-from fairwarning.core.transitions import (
-    Cancelled,
-    Completed,
-    Forgotten,
-    InstanceDeleted,
-    PowerChanged,
-)
 
 T = TypeVar("T")
 
@@ -34,23 +28,23 @@ _POWER_AFTER: Mapping[OperationKind | None, Power] = {
 
 
 def complete(draft: Draft, event: Event, now: Instant) -> None:
-    draft.add(Completed(event_id=event.id, at_ms=now))
+    draft.add(transitions.Completed(event_id=event.id, at_ms=now))
     for name in event.resources:
         if draft.scope.roster.has_live(name):
-            _leave_behind(draft, event, draft.scope.roster.instances[name], now)
+            _change_instance(draft, event, draft.scope.roster.instances[name], now)
 
 
-def _leave_behind(draft: Draft, event: Event, instance: Instance, now: Instant) -> None:
+def _change_instance(draft: Draft, event: Event, instance: Instance, now: Instant) -> None:
     is_evicted = event.type is EventType.PREEMPT
     is_deleted = event.type is EventType.TERMINATE or (
         is_evicted and instance.eviction is EvictionPolicy.DELETE
     )
     if is_deleted:
-        draft.add(InstanceDeleted(name=instance.name, at_ms=now))
+        draft.add(transitions.InstanceDeleted(name=instance.name, at_ms=now))
         return
     power = Power.DEALLOCATED if is_evicted else _POWER_AFTER.get(event.operation)
     if power is not None and instance.power is not power:
-        draft.add(PowerChanged(name=instance.name, power=power))
+        draft.add(transitions.PowerChanged(name=instance.name, power=power))
     is_reimaged = event.operation is OperationKind.REIMAGE
     if is_reimaged and not draft.scope.roster.latest_model_applied(instance):
         draft.add(upgraded(draft.scope.roster, (instance.name,)))
@@ -62,12 +56,11 @@ def drop_events_of_deleted(draft: Draft, now: Instant) -> None:
     for event in draft.scope.in_phase(Phase.SCHEDULED):
         if not any(roster.has_live(name) for name in event.resources):
             reason = "every instance of the event was deleted"
-            draft.add(Cancelled(event_id=event.id, reason=reason, at_ms=now))
+            draft.add(transitions.Cancelled(event_id=event.id, reason=reason, at_ms=now))
 
 
 def forget_old(draft: Draft, now: Instant, timing: Timing) -> None:
-    """Remove finished events and deleted instances from the scope when they are too old or too
-    many.
+    """Remove finished events and deleted instances from the scope if they are old or too many.
 
     A scope with all of its past would be slow to write. The store keeps the past, and never accepts
     a used event id again.
@@ -81,7 +74,7 @@ def forget_old(draft: Draft, now: Instant, timing: Timing) -> None:
     events = _too_old(ended, horizon, FINISHED_KEPT_MAX)
     names = _too_old(gone, horizon, DELETED_KEPT_MAX)
     if events or names:
-        draft.add(Forgotten(event_ids=events, names=names))
+        draft.add(transitions.Forgotten(event_ids=events, names=names))
 
 
 def _too_old(ended: list[tuple[Instant, T]], horizon: int, kept_max: int) -> tuple[T, ...]:

@@ -10,33 +10,10 @@ from typing import assert_never
 
 from msgspec import Struct
 
+from fairwarning.core import commands, new_events, transitions
 from fairwarning.core import roster as rosters
 from fairwarning.core.approval import approve, approve_by_policy, note_drained, note_seen
-from fairwarning.core.commands import (
-    Activate,
-    AddInstances,
-    Approve,
-    BeginAnew,
-    Cancel,
-    ChangeModel,
-    ChangePolicy,
-    Command,
-    Declare,
-    Operate,
-    OperateAll,
-    Postpone,
-    Release,
-    RenewLease,
-    ReportDone,
-    ReportDrained,
-    ReportFailure,
-    ReportPower,
-    ReportSeen,
-    RosterCommand,
-    Schedule,
-    Tick,
-    UpgradeInstances,
-)
+from fairwarning.core.commands import Command, RosterCommand
 from fairwarning.core.completion import complete, drop_events_of_deleted, forget_old
 from fairwarning.core.declare import declare, refuse_overtaken
 from fairwarning.core.document import visible_content
@@ -54,24 +31,9 @@ from fairwarning.core.model import (
     Scope,
     StartCause,
 )
-from fairwarning.core.new_events import (
-    find_instance,
-    operation_event,
-    postponed_event,
-    scheduled_event,
-)
 from fairwarning.core.refusals import Code, Refused
 from fairwarning.core.start_rules import idle_deadline, next_deadline, startable
-from fairwarning.core.transitions import (
-    Activated,
-    Cancelled,
-    Deactivated,
-    DocumentChanged,
-    PowerChanged,
-    Scheduled,
-    ScopeTransition,
-    Started,
-)
+from fairwarning.core.transitions import ScopeTransition
 
 
 class Change(Struct, frozen=True, kw_only=True):
@@ -90,9 +52,8 @@ def decide(
     timing: Timing = DEFAULT_TIMING,
     node: NodeId | None = None,
 ) -> Change:
-    """Return the change that the command makes. Raises Refused, and no other exception.
-
-    If `node` is given, that node takes the driver work that is ready.
+    """Return the change that the command makes. Raises Refused, and no other exception. If `node`
+    is given, that node takes the driver work that is ready.
     """
     draft = Draft(scope)
     _answer(draft, command, now, timing)
@@ -110,77 +71,68 @@ def decide(
 def _answer(draft: Draft, command: Command, now: Instant, timing: Timing) -> None:
     scope = draft.scope
     match command:
-        case Schedule():
-            draft.add(Scheduled(event=scheduled_event(scope, command, now)))
+        case commands.Schedule():
+            draft.add(transitions.Scheduled(event=new_events.scheduled_event(scope, command, now)))
             if command.already_happened:
                 cause = StartCause.ALREADY_HAPPENED
-                draft.add(Started(event_id=command.event_id, cause=cause, at_ms=now))
-        case Operate(event_id=event_id, kind=kind, instance=name):
+                draft.add(transitions.Started(event_id=command.event_id, cause=cause, at_ms=now))
+        case commands.Operate(event_id=event_id, kind=kind, instance=name):
             _operate(draft, kind, ((event_id, name),), now, timing)
-        case OperateAll(kind=kind, targets=targets):
+        case commands.OperateAll(kind=kind, targets=targets):
             _operate(draft, kind, targets, now, timing)
-        case Approve():
+        case commands.Approve():
             approve(draft, find_event(scope, command.event_id), command.by, now)
-        case ReportDrained(event_id=event_id, instance=name):
+        case commands.ReportDrained(event_id=event_id, instance=name):
             note_drained(draft, find_event(scope, event_id), name, now)
-        case ReportSeen(event_ids=ids, instance=name):
+        case commands.ReportSeen(event_ids=ids, instance=name):
             note_seen(draft, ids, name, now)
-        case Cancel():
+        case commands.Cancel():
             event = _cancellable(scope, command.event_id)
             reason = command.reason or "cancelled by the operator"
-            draft.add(Cancelled(event_id=event.id, reason=reason, at_ms=now))
-        case Postpone():
+            draft.add(transitions.Cancelled(event_id=event.id, reason=reason, at_ms=now))
+        case commands.Postpone():
             _postpone(draft, command, now)
-        case Activate():
+        case commands.Activate():
             _activate(draft, now, timing)
-        case BeginAnew():
+        case commands.BeginAnew():
             _begin_anew(draft, command, now)
-        case Tick():
+        case commands.Tick():
             pass
-        case ReportDone(event_id=event_id):
+        case commands.ReportDone(event_id=event_id):
             event = find_event(scope, event_id)
             if event.phase is Phase.STARTED:
                 complete(draft, event, now)
-        case ReportFailure(event_id=event_id, attempt=attempt, reason=reason):
+        case commands.ReportFailure(event_id=event_id, attempt=attempt, reason=reason):
             event = find_event(scope, event_id)
             # A late report about an earlier attempt says nothing about this one.
             if event.work and event.work.node and event.work.attempt == attempt:
                 fail_attempt(draft, event, reason, now, timing)
-        case RenewLease(event_id=event_id, attempt=attempt, node=node):
+        case commands.RenewLease(event_id=event_id, attempt=attempt, node=node):
             renew(draft, find_event(scope, event_id), attempt, node, now, timing)
-        case Release(event_id=event_id, attempt=attempt, node=node):
+        case commands.Release(event_id=event_id, attempt=attempt, node=node):
             release(draft, find_event(scope, event_id), attempt, node, now)
-        case (
-            AddInstances()
-            | ChangeModel()
-            | UpgradeInstances()
-            | ChangePolicy()
-            | Declare()
-            | ReportPower()
-        ):
-            _change_roster(draft, command, now, timing)
         case _:
-            assert_never(command)
+            _change_roster(draft, command, now, timing)
 
 
 def _change_roster(draft: Draft, command: RosterCommand, now: Instant, timing: Timing) -> None:
     match command:
-        case AddInstances(instances=instances):
+        case commands.AddInstances(instances=instances):
             rosters.add(draft, instances)
-        case ChangeModel():
+        case commands.ChangeModel():
             rosters.change_model(draft, command)
-        case UpgradeInstances(names=names):
+        case commands.UpgradeInstances(names=names):
             rosters.upgrade(draft, names)
-        case ChangePolicy(policy=policy):
+        case commands.ChangePolicy(policy=policy):
             rosters.change_policy(draft, policy)
-        case Declare(before=before):
+        case commands.Declare(before=before):
             refuse_overtaken(draft.scope, before)
             # After a day without requests nobody needs notice, even if there was no tick since.
             _deactivate_if_idle(draft, now, timing)
             declare(draft, command, now)
-        case ReportPower(instance=name, power=power):
-            if find_instance(draft.scope, name).power is not power:
-                draft.add(PowerChanged(name=name, power=power))
+        case commands.ReportPower(instance=name, power=power):
+            if new_events.find_instance(draft.scope, name).power is not power:
+                draft.add(transitions.PowerChanged(name=name, power=power))
         case _:
             assert_never(command)
 
@@ -192,16 +144,13 @@ def _operate(
     now: Instant,
     timing: Timing,
 ) -> None:
-    """Schedule an event of the operation for each target. Raises Refused if there is no target.
-
-    A scope without requests for a day is deactivated first, even if there was no tick since.
-    """
+    """Schedule an event of the operation for each target. Raises Refused if there is no target."""
     _deactivate_if_idle(draft, now, timing)
     if not targets:
         raise Refused(Code.NO_TARGET, "an operation needs at least one instance; name one")
     for event_id, name in targets:
-        one = Operate(event_id=event_id, kind=kind, instance=name)
-        draft.add(Scheduled(event=operation_event(draft.scope, one, now)))
+        one = commands.Operate(event_id=event_id, kind=kind, instance=name)
+        draft.add(transitions.Scheduled(event=new_events.operation_event(draft.scope, one, now)))
 
 
 def find_event(scope: Scope, event_id: EventId) -> Event:
@@ -229,38 +178,34 @@ def _cancellable(scope: Scope, event_id: EventId) -> Event:
     return event
 
 
-def _postpone(draft: Draft, command: Postpone, now: Instant) -> None:
+def _postpone(draft: Draft, command: commands.Postpone, now: Instant) -> None:
     event = _cancellable(draft.scope, command.event_id)
-    replacement = postponed_event(draft.scope, event, command, now)
+    replacement = new_events.postponed_event(draft.scope, event, command, now)
     draft.add(
-        Cancelled(event_id=event.id, reason="postponed", at_ms=now, replaced_by=replacement.id)
+        transitions.Cancelled(
+            event_id=event.id, reason="postponed", at_ms=now, replaced_by=replacement.id
+        )
     )
-    draft.add(Scheduled(event=replacement))
+    draft.add(transitions.Scheduled(event=replacement))
 
 
 def _activate(draft: Draft, now: Instant, timing: Timing) -> None:
-    """Activate the scope if it is not activated.
-
-    The first request after a day without requests begins a new activation, even if there was no
-    tick since.
-    """
+    """Activate the scope, unless it is activated and has had a request within the last day."""
     _deactivate_if_idle(draft, now, timing)
     if not draft.scope.is_activated:
-        draft.add(Activated(at_ms=_activation_ms(draft.scope, now)))
+        draft.add(transitions.Activated(at_ms=_activation_ms(draft.scope, now)))
 
 
-def _begin_anew(draft: Draft, command: BeginAnew, now: Instant) -> None:
+def _begin_anew(draft: Draft, command: commands.BeginAnew, now: Instant) -> None:
     if draft.scope.activated_ms == command.activated_ms:
         earliest = max(now, later(command.served_ms, 1))
         at = _activation_ms(draft.scope, earliest)
-        draft.add(Activated(at_ms=at, reason=command.reason))
+        draft.add(transitions.Activated(at_ms=at, reason=command.reason))
 
 
 def _activation_ms(scope: Scope, earliest: Instant) -> Instant:
-    """Return an instant that differs from each earlier activation of the scope, even if the clock
-    was set back.
-
-    This works because `last_seen_ms` is never older than the activation, and stays after it.
+    """Return an instant that no earlier activation of the scope has, even if the clock was set
+    back. This works because `last_seen_ms` is never older than the activation, and stays after it.
     """
     seen = scope.last_seen_ms
     return earliest if seen is None else max(earliest, later(seen, 1))
@@ -268,7 +213,7 @@ def _activation_ms(scope: Scope, earliest: Instant) -> Instant:
 
 def _deactivate_if_idle(draft: Draft, now: Instant, timing: Timing) -> None:
     if draft.scope.is_activated and now >= idle_deadline(draft.scope, timing):
-        draft.add(Deactivated(at_ms=now))
+        draft.add(transitions.Deactivated(at_ms=now))
 
 
 def _advance(draft: Draft, now: Instant, timing: Timing) -> None:
@@ -277,15 +222,13 @@ def _advance(draft: Draft, now: Instant, timing: Timing) -> None:
     approve_by_policy(draft, now)
     while found := startable(draft.scope, now):
         event, cause = found
-        draft.add(Started(event_id=event.id, cause=cause, at_ms=now))
+        draft.add(transitions.Started(event_id=event.id, cause=cause, at_ms=now))
     _deactivate_if_idle(draft, now, timing)
     forget_old(draft, now, timing)
 
 
 def _publish(draft: Draft, before: Scope) -> None:
-    """Give the document its next number if instances can see a change (promise 6). A new activation
-    has set the number to 1 already.
-    """
+    """Give the document its next number if instances can see a change (promise 6)."""
     same_activation = before.is_activated and before.activated_ms == draft.scope.activated_ms
     if same_activation and visible_content(before) != visible_content(draft.scope):
-        draft.add(DocumentChanged(incarnation=before.incarnation + 1))
+        draft.add(transitions.DocumentChanged(incarnation=before.incarnation + 1))

@@ -22,12 +22,7 @@ from msgspec.structs import replace
 
 from fairwarning.common.durations import format_iso_duration
 from fairwarning.core.commands import Declare, Operate
-from fairwarning.core.deleting import (
-    is_due_terminate,
-    pending_terminate,
-    stayers,
-    takes_away,
-)
+from fairwarning.core.deleting import is_due_terminate, pending_terminate, stayers, takes_away
 from fairwarning.core.instants import Instant
 from fairwarning.core.lifecycle import Draft, number_of
 from fairwarning.core.model import (
@@ -46,12 +41,7 @@ from fairwarning.core.model import (
 from fairwarning.core.new_events import operation_event
 from fairwarning.core.refusals import Code, Refused
 from fairwarning.core.roster import next_model, refuse_roster
-from fairwarning.core.transitions import (
-    Cancelled,
-    InstanceDeleted,
-    RosterDeclared,
-    Scheduled,
-)
+from fairwarning.core.transitions import Cancelled, InstanceDeleted, RosterDeclared, Scheduled
 
 Names = Collection[InstanceName]
 
@@ -79,9 +69,7 @@ def declare(draft: Draft, command: Declare, now: Instant) -> None:
 
 
 def leaving(scope: Scope, wanted: Roster, without_notice: Names = ()) -> tuple[Instance, ...]:
-    """Return the instances that `wanted` leaves out and that stay until their Terminate event is
-    over.
-    """
+    """Return the instances that `wanted` leaves out but that stay until their Terminate is over."""
     return tuple(
         each
         for each in scope.roster.live
@@ -95,7 +83,6 @@ def _terminate(
     scope: Scope, command: Declare, instance: Instance, update_domain: int, now: Instant
 ) -> Event:
     """Return the Terminate event of the instance. Raises Refused if the command has no id for it.
-
     The rules from before the declaration apply, because the declaration may lower the notice.
     """
     event_id = command.terminates.get(instance.name)
@@ -111,10 +98,7 @@ def _terminate(
 
 
 def declared(scope: Scope, wanted: Roster, without_notice: Names = ()) -> Roster:
-    """Return the roster as it is after the declaration.
-
-    A removed instance is not in it. An instance that leaves by a Terminate event is still in it.
-    """
+    """Return the roster after the declaration. It still has the instances in `leaving`."""
     before = scope.roster
     model = declared_model(before, wanted)
     live = {each.name: _kept(before, each, model) for each in wanted.live}
@@ -139,9 +123,7 @@ def _used_numbers(before: Roster, wanted: Roster) -> int:
 
 
 def _placed(instance: Instance, wanted: Roster) -> Instance:
-    """Return the instance in its present domains. If there are fewer domains now, it gets
-    another.
-    """
+    """Return the instance with its present domains, or others if there are fewer domains now."""
     return replace(
         instance,
         update_domain=instance.update_domain % max(wanted.update_domains, 1),
@@ -150,9 +132,7 @@ def _placed(instance: Instance, wanted: Roster) -> Instance:
 
 
 def declared_model(before: Roster, wanted: Roster) -> Model:
-    """Return the model after the declaration. Of the model of an existing scale set, only the
-    terminate notice is changed.
-    """
+    """Return the declared model. For an existing scale set, only the terminate notice is new."""
     rest = before.model if before.live else wanted.model
     return next_model(
         before.model,
@@ -178,9 +158,7 @@ def _with_deleted(target: Roster, before: Roster) -> Mapping[InstanceName, Insta
 def refuse_declaration(
     scope: Scope, wanted: Roster, *, force: bool, without_notice: Names = ()
 ) -> None:
-    """Raise Refused if the declaration breaks a rule. Only addresses that are in use elsewhere are
-    not checked, because only the store knows them.
-    """
+    """Raise Refused if the declaration breaks a rule. Only the store can check addresses."""
     before = scope.roster
     _refuse_another(scope, wanted)
     target = declared(scope, wanted, without_notice)
@@ -200,9 +178,7 @@ def refuse_declaration(
 
 
 def refuse_overtaken(scope: Scope, before: Roster | None) -> None:
-    """Raise Refused if the roster is no longer `before`. A declaration sets the whole roster, so it
-    would undo the changes since.
-    """
+    """Raise Refused if the roster is no longer `before`: the declaration would undo the change."""
     if before is not None and before != scope.roster:
         raise Refused(
             Code.ROSTER_CHANGED,
@@ -231,9 +207,7 @@ def _identity(roster: Roster) -> tuple[str, str, str, str]:
 
 
 def _refuse_used_number(scope: Scope, target: Roster) -> None:
-    """Raise Refused if a number was used before, unless the set was removed and is
-    declared again.
-    """
+    """Raise Refused if the number of a new instance was used before by this scale set."""
     before = scope.roster
     used = _used_numbers(before, target)
     for instance in target.live:
@@ -248,9 +222,7 @@ def _refuse_used_number(scope: Scope, target: Roster) -> None:
 
 
 def _refuse_lost_notice(scope: Scope, target: Roster) -> None:
-    """Raise Refused if an instance that is due a Terminate event would become Spot. Spot instances
-    get no Terminate events.
-    """
+    """Raise Refused if an instance that is due a Terminate event would become Spot and lose it."""
     for known in scope.roster.live:
         becomes_spot = (
             target.has_live(known.name) and target.instances[known.name].priority is Priority.SPOT
@@ -265,7 +237,9 @@ def _refuse_lost_notice(scope: Scope, target: Roster) -> None:
 
 
 def _refuse_under(event: Event, before: Roster, target: Roster) -> None:
-    changed = _disturbed(event, before, target) or _estranged(event, before, target)
+    changed = _changed_for_event(event, before, target) or _changed_for_driver(
+        event, before, target
+    )
     if changed is not None:
         raise Refused(
             Code.EVENT_STARTED,
@@ -274,10 +248,8 @@ def _refuse_under(event: Event, before: Roster, target: Roster) -> None:
         )
 
 
-def _estranged(event: Event, before: Roster, target: Roster) -> str | None:
-    """Return what the driver would no longer recognise in a started event, or None. The driver may
-    be asked about the event again.
-    """
+def _changed_for_driver(event: Event, before: Roster, target: Roster) -> str | None:
+    """Return what the driver would not recognise when asked about the started event, or None."""
     if (before.driver, before.driver_settings) != (target.driver, target.driver_settings):
         return "its driver would change"
     for name in event.resources:
@@ -291,13 +263,13 @@ def cancelled_by(scope: Scope, wanted: Roster, without_notice: Names = ()) -> di
     """Return the scheduled events that a forced declaration cancels, each with the reason."""
     target = declared(scope, wanted, without_notice)
     disturbed = (
-        (event.id, _disturbed(event, scope.roster, target))
+        (event.id, _changed_for_event(event, scope.roster, target))
         for event in scope.in_phase(Phase.SCHEDULED)
     )
     return {event_id: reason for event_id, reason in disturbed if reason is not None}
 
 
-def _disturbed(event: Event, before: Roster, target: Roster) -> str | None:
+def _changed_for_event(event: Event, before: Roster, target: Roster) -> str | None:
     for name in event.resources:
         was, stays = before.has_live(name), target.has_live(name)
         if was and not stays:

@@ -22,7 +22,7 @@ def takes_away(event: Event) -> bool:
 
 
 def leavers(scope: Scope) -> frozenset[InstanceName]:
-    """Return the instances whose deletion by the owner is pending or under way."""
+    """Return the instances that the owner is deleting: the event is pending or under way."""
     asked = (each for each in scope.unfinished if takes_away(each))
     return frozenset(name for each in asked for name in each.resources)
 
@@ -37,8 +37,8 @@ def stayers(scope: Scope) -> frozenset[InstanceName]:
 def is_due_terminate(scope: Scope, instance: Instance) -> bool:
     """Return whether the instance must not be deleted without a Terminate event (promise 2).
 
-    This is never so in a scope that is not activated, as in Azure. If a delete was announced, it is
-    so even if the instance was upgraded to a model without notice since.
+    A scope that is not activated has no such instance, as in Azure. After a delete was announced,
+    the instance stays one even if it is upgraded to a model without notice.
     """
     if not scope.is_activated:
         return False

@@ -1,7 +1,5 @@
-"""This module makes the document that an instance sees: the visible events of its scope, in the
-form of an api-version.
-
-The order of keys, the compact form and the types are those of real answers of Azure.
+"""This module makes the document that an instance sees, in the form of an api-version. The order of
+keys, the compact form and the types are those of real answers of Azure.
 """
 
 import json
@@ -23,17 +21,13 @@ def visible_events(scope: Scope) -> tuple[Event, ...]:
 
 
 def visible_content(scope: Scope) -> tuple[tuple[str, Phase], ...]:
-    """Return a value that is equal for equal documents. Of an event with a given id, only the phase
-    can change.
-    """
+    """Return the id and phase of each visible event. They are equal if the documents are equal."""
     return tuple((each.id, each.phase) for each in visible_events(scope))
 
 
 def document_tag(activated_ms: Instant | None, incarnation: int, events: Iterable[Event]) -> str:
     """Return the HTTP entity tag of a document, made from its incarnation, activation and content.
-
-    The content is part of the tag because the store may have lost a document that was shown, and
-    then have given its number to another.
+    The content is in the tag because the store may lose a document and give its number to another.
     """
     said = "".join(f"{e.id} {e.phase} {e.created_ms} {e.not_before_ms}\n" for e in events)
     return f'"{incarnation}-{activated_ms or 0:x}-{crc32(said.encode()):08x}"'

@@ -9,17 +9,11 @@ failed attempt there is a wait and then another attempt; after the last one the 
 failed. An attempt that was only interrupted (a node restarted) does not count as a failure.
 """
 
+from fairwarning.core import transitions
 from fairwarning.core.instants import SECOND_MS, Instant, later
 from fairwarning.core.lifecycle import Draft
 from fairwarning.core.limits import Timing
 from fairwarning.core.model import Event, NodeId
-from fairwarning.core.transitions import (
-    AttemptFailed,
-    AttemptLost,
-    Failed,
-    HandedOver,
-    LeaseRenewed,
-)
 
 
 def hand_over(draft: Draft, node: NodeId, now: Instant, timing: Timing) -> None:
@@ -29,7 +23,7 @@ def hand_over(draft: Draft, node: NodeId, now: Instant, timing: Timing) -> None:
             continue
         attempt_until = later(now, timing.attempt_ms + event.takes_s * SECOND_MS)
         draft.add(
-            HandedOver(
+            transitions.HandedOver(
                 event_id=event.id,
                 attempt=work.attempt + 1,
                 node=node,
@@ -40,21 +34,19 @@ def hand_over(draft: Draft, node: NodeId, now: Instant, timing: Timing) -> None:
 
 
 def renew(draft: Draft, event: Event, attempt: int, node: NodeId, now: Instant, t: Timing) -> None:
-    """Renew the lease if `node` still has the work under this attempt. Otherwise nothing
-    changes.
-    """
+    """Renew the lease if `node` still has the work under this attempt. Else nothing changes."""
     work = event.work
     if work is None or work.node != node or work.attempt != attempt:
         return
     assert work.attempt_until_ms is not None
     until = _lease_until(now, work.attempt_until_ms, t)
-    draft.add(LeaseRenewed(event_id=event.id, lease_until_ms=until))
+    draft.add(transitions.LeaseRenewed(event_id=event.id, lease_until_ms=until))
 
 
 def release(draft: Draft, event: Event, attempt: int, node: NodeId, now: Instant) -> None:
     work = event.work
     if work is not None and work.node == node and work.attempt == attempt:
-        draft.add(AttemptLost(event_id=event.id, attempt=attempt, at_ms=now))
+        draft.add(transitions.AttemptLost(event_id=event.id, attempt=attempt, at_ms=now))
 
 
 def expire(draft: Draft, now: Instant, timing: Timing) -> None:
@@ -70,7 +62,7 @@ def expire(draft: Draft, now: Instant, timing: Timing) -> None:
         elif work.attempt >= timing.handovers_max:
             _give_up(draft, event, "every node that had it fell silent", now)
         else:
-            draft.add(AttemptLost(event_id=event.id, attempt=work.attempt, at_ms=now))
+            draft.add(transitions.AttemptLost(event_id=event.id, attempt=work.attempt, at_ms=now))
 
 
 def fail_attempt(draft: Draft, event: Event, reason: str, now: Instant, timing: Timing) -> None:
@@ -80,7 +72,7 @@ def fail_attempt(draft: Draft, event: Event, reason: str, now: Instant, timing: 
         _give_up(draft, event, reason, now)
         return
     draft.add(
-        AttemptFailed(
+        transitions.AttemptFailed(
             event_id=event.id,
             attempt=event.work.attempt,
             reason=reason,
@@ -90,9 +82,7 @@ def fail_attempt(draft: Draft, event: Event, reason: str, now: Instant, timing: 
 
 
 def backoff_ms(failures: int, timing: Timing) -> int:
-    """Return how long to wait before the next attempt. It doubles with each failure, up
-    to a limit.
-    """
+    """Return how long to wait before the next attempt. It doubles with each failure."""
     return min(timing.backoff_ms << (failures - 1), timing.backoff_ms_max)
 
 
@@ -100,7 +90,9 @@ def _give_up(draft: Draft, event: Event, reason: str, now: Instant) -> None:
     assert event.work is not None
     attempts = event.work.attempt
     draft.add(
-        Failed(event_id=event.id, reason=f"gave up after attempt {attempts}: {reason}", at_ms=now)
+        transitions.Failed(
+            event_id=event.id, reason=f"gave up after attempt {attempts}: {reason}", at_ms=now
+        )
     )
 
 

@@ -40,10 +40,7 @@ class DriverSettings(Struct, frozen=True, kw_only=True):
     settings: tuple[Setting, ...] = ()
 
     def problem(self, given: Mapping[str, str]) -> str | None:
-        """Return what is wrong with these settings and what to do, or None if all is well.
-
-        The text never contains a value, because values may be secret.
-        """
+        """Return what is wrong with these settings, or None. The text contains no secret value."""
         known = {each.name: each for each in self.settings}
         for name in sorted(given.keys() - known.keys()):
             use = f"it knows {', '.join(sorted(known))}" if known else "it has none"
@@ -62,18 +59,14 @@ DriverCatalogue = Mapping[str, DriverSettings]
 def driver_problem(
     drivers: DriverCatalogue, driver: str, settings: Mapping[str, str]
 ) -> str | None:
-    """Return what is wrong with the driver or its settings and what to do, or None if all
-    is well.
-    """
+    """Return what is wrong with the driver or its settings and what to do, or None."""
     if driver not in drivers:
         return f"no driver is called {driver!r}; use one of {', '.join(drivers)}"
     return drivers[driver].problem(settings)
 
 
 def split_command(run: str) -> list[str] | None:
-    """Return the words of a command line, split as a shell does, or None if there are none or a
-    quote is not closed.
-    """
+    """Return the words of a command line, or None if there are none or a quote is not closed."""
     try:
         return shlex.split(run) or None
     except ValueError:

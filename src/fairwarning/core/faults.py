@@ -16,8 +16,8 @@ from msgspec import Struct
 from fairwarning.core.instants import Instant
 from fairwarning.core.model import InstanceName
 
-DELAY_MS_MAX = 120_000
-COUNT_MAX = 1_000_000
+DELAY_MS_MAX = 120_000  # Real endpoints may need two minutes for a first answer.
+COUNT_MAX = 1_000_000  # More than any test sends; it only keeps the number small.
 UNKNOWN_TYPE = "HostDefragmentation"
 
 
@@ -57,7 +57,7 @@ class Part(StrEnum):
     ANY = "any"
 
 
-STATUSES = (410, 429, 500, 503)
+STATUSES = (410, 429, 500, 503)  # The errors that a real endpoint may answer with.
 DOCUMENT_KINDS = frozenset(
     {
         FaultKind.ISO_DATES,
@@ -93,9 +93,7 @@ class Fault(Struct, frozen=True, kw_only=True):
         return is_used_up or (self.until_ms is not None and now >= self.until_ms)
 
     def strikes(self, name: InstanceName, part: Part, now: Instant, chance: float) -> bool:
-        """Return whether the fault strikes this request. `chance` is a random number from 0 up to
-        1.
-        """
+        """Return whether the fault strikes this request. `chance` is random, from 0 up to 1."""
         return (
             not self.is_over(now)
             and (self.from_ms is None or now >= self.from_ms)
@@ -111,9 +109,7 @@ UNKNOWN_FIELD = "FairwarningUnknownField"
 
 
 def broken_document(document: bytes, kind: FaultKind, *, instance: str) -> bytes:
-    """Return the document with this fault in it. An invented event affects `instance`,
-    the caller.
-    """
+    """Return the document with this fault in it. An invented event affects `instance`."""
     body: dict[str, Any] = json.loads(document)
     events: list[dict[str, Any]] = body["Events"]
     match kind:
@@ -136,9 +132,7 @@ def broken_document(document: bytes, kind: FaultKind, *, instance: str) -> bytes
 
 
 def _dated(events: list[dict[str, Any]], write: Callable[[datetime], str]) -> list[dict[str, Any]]:
-    """Return the events with each NotBefore formatted by `write`. An empty NotBefore
-    stays empty.
-    """
+    """Return the events with each NotBefore formatted by `write`, unless it is empty."""
     return [
         {**each, "NotBefore": write(parsedate_to_datetime(each["NotBefore"]).astimezone(UTC))}
         if each["NotBefore"]
@@ -161,9 +155,5 @@ def _unknown(instance: str) -> dict[str, Any]:
         "EventType": UNKNOWN_TYPE,
         "ResourceType": "VirtualMachine",
         "Resources": [instance],
-        "NotBefore": _rfc1123(datetime(2099, 1, 1, tzinfo=UTC)),
+        "NotBefore": "Thu, 01 Jan 2099 00:00:00 GMT",
     }
-
-
-def _rfc1123(when: datetime) -> str:
-    return when.strftime("%a, %d %b %Y %H:%M:%S GMT")

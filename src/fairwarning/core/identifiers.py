@@ -1,6 +1,4 @@
-"""This module derives the GUIDs and computer names that Azure would invent, so that they are the
-same everywhere.
-"""
+"""This module derives the GUIDs and computer names that Azure would invent from names."""
 
 from hashlib import sha1
 
@@ -12,9 +10,8 @@ _NAMESPACE = bytes.fromhex("6f1c9f3e52a44c3b9a8e0d8c1d2f7a10")
 
 
 def guid_of(text: str, namespace: bytes = _NAMESPACE) -> str:
-    """Return the version 5 UUID of the text. The same text always gives the same UUID.
-
-    The module `uuid` is not used, because it has a random source, and the core must have none.
+    """Return the version 5 UUID of the text, which is always the same for the same text. The module
+    `uuid` is not used, because it has a random source, and the core must have none.
     """
     digest = sha1(namespace + text.encode(), usedforsecurity=False).digest()[:16]
     number = int.from_bytes(digest)
@@ -25,9 +22,7 @@ def guid_of(text: str, namespace: bytes = _NAMESPACE) -> str:
 
 
 def vm_id(scope: Scope, instance: Instance) -> str:
-    """Return the vmId of the instance. It never changes, and instances with the same name in other
-    scopes have another vmId.
-    """
+    """Return the vmId of the instance, which never changes and is unique in the fleet."""
     return guid_of(f"{scope.id}/{instance.name}")
 
 

@@ -23,9 +23,7 @@ def later(instant: Instant, by_ms: int) -> Instant:
 
 
 def to_whole_second(instant: Instant) -> Instant:
-    """Return the instant rounded up to a whole second, so that a time that is shown is never too
-    early.
-    """
+    """Return the instant rounded up to a whole second, so that a shown time is never too early."""
     return Instant(-(-instant // SECOND_MS) * SECOND_MS)
 
 

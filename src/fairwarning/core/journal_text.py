@@ -10,40 +10,14 @@ from typing import assert_never
 
 from msgspec.structs import replace
 
+from fairwarning.common.escape import counted, several
+from fairwarning.core import transitions
 from fairwarning.core.instants import Instant, to_datetime
 from fairwarning.core.model import Actor, Event, EventType, OperationKind, StartCause
-from fairwarning.core.transitions import (
-    Activated,
-    Approved,
-    AttemptFailed,
-    AttemptLost,
-    Cancelled,
-    Completed,
-    Deactivated,
-    DocumentChanged,
-    Drained,
-    EventTransition,
-    Failed,
-    Forgotten,
-    HandedOver,
-    InstanceDeleted,
-    InstancesAdded,
-    InstancesUpgraded,
-    LeaseRenewed,
-    ModelChanged,
-    Noted,
-    PolicyChanged,
-    PowerChanged,
-    RosterDeclared,
-    RosterTransition,
-    Scheduled,
-    Seen,
-    Started,
-    Transition,
-    Unknown,
-)
+from fairwarning.core.transitions import EventTransition, RosterTransition, Transition
 
-NAMES_SAID_MAX = 5
+HIDDEN = "…"
+NAMES_SAID_MAX = 5  # A line of the history must stay readable.
 _CAUSES = {
     StartCause.APPROVED: "approved",
     StartCause.DUE: "its time had come",
@@ -54,29 +28,23 @@ _FIRST_ASKED = "activated: an instance asked for the document"
 
 
 def sentence(transition: Transition) -> str:
+    if isinstance(transition, RosterTransition):
+        return _of_roster(transition)
     match transition:
-        case Noted():
-            return _noted(transition)
-        case Unknown(kind=kind):
+        case transitions.Noted():
+            # `token:ci` and `created` give `token ci created`.
+            subject = transition.subject.replace(":", " ", 1)
+            return _because(f"{subject} {transition.action}", transition.detail)
+        case transitions.Unknown(kind=kind):
             return f"{kind} (this version cannot read such a line)"
-        case Activated(reason=reason):
+        case transitions.Activated(reason=reason):
             return f"activated anew: {reason}" if reason else _FIRST_ASKED
-        case Deactivated():
+        case transitions.Deactivated():
             return "deactivated: no instance had asked for the document for a long time"
-        case DocumentChanged(incarnation=incarnation):
+        case transitions.DocumentChanged(incarnation=incarnation):
             return f"the document changed to incarnation {incarnation}"
-        case Forgotten(event_ids=ids, names=names):
-            return f"{_count(len(ids), 'event')} and {_count(len(names), 'instance')} forgotten"
-        case (
-            InstancesAdded()
-            | InstanceDeleted()
-            | PowerChanged()
-            | ModelChanged()
-            | InstancesUpgraded()
-            | PolicyChanged()
-            | RosterDeclared()
-        ):
-            return _of_roster(transition)
+        case transitions.Forgotten(event_ids=ids, names=names):
+            return f"{counted(len(ids), 'event')} and {counted(len(names), 'instance')} forgotten"
         case _:
             return _of_event(transition)
 
@@ -88,38 +56,36 @@ def in_words(instant: Instant) -> str:
 
 def listed(names: Sequence[str]) -> str:
     """Return all names, or the first few names and the number of the others."""
-    said = ", ".join(names[:NAMES_SAID_MAX])
-    left = len(names) - NAMES_SAID_MAX
-    return f"{said} and {left} more" if left > 0 else said
+    return several(names, NAMES_SAID_MAX)
 
 
 def _of_event(transition: EventTransition) -> str:
     match transition:
-        case Scheduled(event=event):
+        case transitions.Scheduled(event=event):
             return _announced(event)
-        case Approved(by=by):
+        case transitions.Approved(by=by):
             return f"approved by {_who(by)}"
-        case Seen(name=name):
+        case transitions.Seen(name=name):
             return f"seen for the first time, by {name}"
-        case Drained(name=name):
+        case transitions.Drained(name=name):
             return f"{name} is drained"
-        case Started(cause=cause):
+        case transitions.Started(cause=cause):
             return f"started ({_CAUSES[cause]})"
-        case Cancelled(reason=reason, replaced_by=replacement):
+        case transitions.Cancelled(reason=reason, replaced_by=replacement):
             place = "" if replacement is None else f"; {replacement} takes its place"
             return f"{_because('cancelled', reason)}{place}"
-        case HandedOver(attempt=attempt, node=node):
+        case transitions.HandedOver(attempt=attempt, node=node):
             return f"handed to the driver by {node}, attempt {attempt}"
-        case LeaseRenewed(lease_until_ms=until):
+        case transitions.LeaseRenewed(lease_until_ms=until):
             return f"still under way, the driver's lease runs until {in_words(until)}"
-        case AttemptLost(attempt=attempt):
+        case transitions.AttemptLost(attempt=attempt):
             return f"attempt {attempt} was lost; the driver will be asked what became of it"
-        case AttemptFailed(attempt=attempt, reason=reason, retry_ms=retry):
+        case transitions.AttemptFailed(attempt=attempt, reason=reason, retry_ms=retry):
             again = f"to be tried again at {in_words(retry)}"
             return f"{_because(f'attempt {attempt} failed', reason)}; {again}"
-        case Completed():
+        case transitions.Completed():
             return "completed"
-        case Failed(reason=reason):
+        case transitions.Failed(reason=reason):
             return _because("failed", reason)
         case _:
             assert_never(transition)
@@ -127,23 +93,23 @@ def _of_event(transition: EventTransition) -> str:
 
 def _of_roster(transition: RosterTransition) -> str:
     match transition:
-        case InstancesAdded(instances=instances):
+        case transitions.InstancesAdded(instances=instances):
             return f"{_instances([each.name for each in instances])} added"
-        case InstanceDeleted(name=name, without_notice=True):
+        case transitions.InstanceDeleted(name=name, without_notice=True):
             return f"instance {name} removed without its terminate notice"
-        case InstanceDeleted(name=name):
+        case transitions.InstanceDeleted(name=name):
             return f"instance {name} deleted"
-        case PowerChanged(name=name, power=power):
+        case transitions.PowerChanged(name=name, power=power):
             return f"instance {name} is now {power}"
-        case ModelChanged(model=model):
+        case transitions.ModelChanged(model=model):
             return f"the model changed to generation {model.generation}"
-        case InstancesUpgraded(names=names, lose_notice=losers):
+        case transitions.InstancesUpgraded(names=names, lose_notice=losers):
             losing = f"; no terminate notice from now on: {listed(losers)}" if losers else ""
             return f"{_instances(names)} upgraded to the latest model{losing}"
-        case PolicyChanged():
+        case transitions.PolicyChanged():
             return "the policy changed"
-        case RosterDeclared(roster=roster):
-            return f"declared with {_count(len(roster.live), 'instance')}"
+        case transitions.RosterDeclared(roster=roster):
+            return f"declared with {counted(len(roster.live), 'instance')}"
         case _:
             assert_never(transition)
 
@@ -163,11 +129,6 @@ def _what(event: Event) -> str:
     return event.operation.capitalize() if says_more else event.type
 
 
-def _noted(note: Noted) -> str:
-    """Return the sentence of a note: `token:ci` and `created` give `token ci created`."""
-    return _because(f"{note.subject.replace(':', ' ', 1)} {note.action}", note.detail)
-
-
 def _because(what: str, reason: str) -> str:
     return f"{what}: {reason}" if reason else what
 
@@ -180,21 +141,12 @@ def _instances(names: Sequence[str]) -> str:
     return f"instance{'' if len(names) == 1 else 's'} {listed(names)}"
 
 
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
-
-
-HIDDEN = "…"
-
-
 def without_secrets(transition: Transition) -> Transition:
-    """Return the transition with the settings of the driver hidden, because they may contain a
-    password or a token. The body of an unknown line is hidden too.
-    """
-    if isinstance(transition, Unknown):
+    """Return the transition without driver settings and unknown bodies, which may have secrets."""
+    if isinstance(transition, transitions.Unknown):
         return replace(transition, body=HIDDEN)
-    if not isinstance(transition, RosterDeclared):
+    if not isinstance(transition, transitions.RosterDeclared):
         return transition
     roster = transition.roster
     hidden = dict.fromkeys(roster.driver_settings, HIDDEN)
-    return RosterDeclared(roster=replace(roster, driver_settings=hidden))
+    return transitions.RosterDeclared(roster=replace(roster, driver_settings=hidden))

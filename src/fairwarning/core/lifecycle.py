@@ -11,6 +11,7 @@ from typing import assert_never
 
 from msgspec.structs import replace
 
+from fairwarning.core import transitions
 from fairwarning.core.deleting import stayers
 from fairwarning.core.instants import Instant
 from fairwarning.core.model import (
@@ -24,52 +25,25 @@ from fairwarning.core.model import (
     Sight,
     Work,
 )
-from fairwarning.core.transitions import (
-    Activated,
-    Approved,
-    AttemptFailed,
-    AttemptLost,
-    Cancelled,
-    Completed,
-    Deactivated,
-    DocumentChanged,
-    Drained,
-    EventTransition,
-    Failed,
-    Forgotten,
-    HandedOver,
-    InstanceDeleted,
-    InstancesAdded,
-    InstancesUpgraded,
-    LeaseRenewed,
-    ModelChanged,
-    PolicyChanged,
-    PowerChanged,
-    RosterDeclared,
-    RosterTransition,
-    Scheduled,
-    ScopeTransition,
-    Seen,
-    Started,
-)
+from fairwarning.core.transitions import EventTransition, RosterTransition, ScopeTransition
 
 LEGAL: Mapping[Phase | None, Mapping[type[EventTransition], Phase]] = {
-    None: {Scheduled: Phase.SCHEDULED},
+    None: {transitions.Scheduled: Phase.SCHEDULED},
     Phase.SCHEDULED: {
-        Approved: Phase.SCHEDULED,
-        Seen: Phase.SCHEDULED,
-        Drained: Phase.SCHEDULED,
-        Started: Phase.STARTED,
-        Cancelled: Phase.CANCELLED,
+        transitions.Approved: Phase.SCHEDULED,
+        transitions.Seen: Phase.SCHEDULED,
+        transitions.Drained: Phase.SCHEDULED,
+        transitions.Started: Phase.STARTED,
+        transitions.Cancelled: Phase.CANCELLED,
     },
     Phase.STARTED: {
-        Seen: Phase.STARTED,
-        HandedOver: Phase.STARTED,
-        LeaseRenewed: Phase.STARTED,
-        AttemptLost: Phase.STARTED,
-        AttemptFailed: Phase.STARTED,
-        Completed: Phase.COMPLETED,
-        Failed: Phase.FAILED,
+        transitions.Seen: Phase.STARTED,
+        transitions.HandedOver: Phase.STARTED,
+        transitions.LeaseRenewed: Phase.STARTED,
+        transitions.AttemptLost: Phase.STARTED,
+        transitions.AttemptFailed: Phase.STARTED,
+        transitions.Completed: Phase.COMPLETED,
+        transitions.Failed: Phase.FAILED,
     },
     Phase.COMPLETED: {},
     Phase.CANCELLED: {},
@@ -84,26 +58,18 @@ def fold(scope: Scope, transitions: Iterable[ScopeTransition]) -> Scope:
 
 
 def apply(scope: Scope, transition: ScopeTransition) -> Scope:
+    if isinstance(transition, RosterTransition):
+        return replace(scope, roster=_on_roster(scope.roster, transition))
     match transition:
-        case Activated(at_ms=at):
+        case transitions.Activated(at_ms=at):
             return replace(scope, activated_ms=at, last_seen_ms=at, incarnation=1)
-        case Deactivated():
+        case transitions.Deactivated():
             return replace(scope, activated_ms=None, incarnation=0)
-        case DocumentChanged(incarnation=incarnation):
+        case transitions.DocumentChanged(incarnation=incarnation):
             return replace(scope, incarnation=incarnation)
-        case Forgotten():
+        case transitions.Forgotten():
             return _forget(scope, transition)
-        case (
-            InstancesAdded()
-            | InstanceDeleted()
-            | PowerChanged()
-            | ModelChanged()
-            | InstancesUpgraded()
-            | PolicyChanged()
-            | RosterDeclared()
-        ):
-            return replace(scope, roster=_on_roster(scope.roster, transition))
-        case Cancelled() | Failed():
+        case transitions.Cancelled() | transitions.Failed():
             return _not_taken(_with_event(scope, transition))
         case _:
             return _with_event(scope, transition)
@@ -115,9 +81,7 @@ def _with_event(scope: Scope, transition: EventTransition) -> Scope:
 
 
 def _not_taken(scope: Scope) -> Scope:
-    """Return the scope. If its resource counts as removed but an instance stays after all, the
-    resource no longer counts as removed.
-    """
+    """Mark the resource as not removed any more if one of its instances stays after all."""
     if not scope.roster.is_removed or not stayers(scope):
         return scope
     return replace(scope, roster=replace(scope.roster, is_removed=False))
@@ -126,7 +90,7 @@ def _not_taken(scope: Scope) -> Scope:
 def _on_event(event: Event | None, transition: EventTransition) -> Event:
     phase = LEGAL[event.phase if event else None].get(type(transition))
     assert phase is not None, f"{transition} is illegal for {event}"
-    if isinstance(transition, Scheduled):
+    if isinstance(transition, transitions.Scheduled):
         return transition.event
     assert event is not None
     return _changed(replace(event, phase=phase), transition)
@@ -134,30 +98,30 @@ def _on_event(event: Event | None, transition: EventTransition) -> Event:
 
 def _changed(event: Event, transition: EventTransition) -> Event:
     match transition:
-        case Scheduled():
+        case transitions.Scheduled():
             return transition.event
-        case Approved(by=by, at_ms=at):
+        case transitions.Approved(by=by, at_ms=at):
             return replace(event, approvals=(*event.approvals, Approval(by=by, at_ms=at)))
-        case Seen(name=name, at_ms=at):
+        case transitions.Seen(name=name, at_ms=at):
             return replace(event, sight=Sight(by=name, at_ms=at))
-        case Drained(name=name):
+        case transitions.Drained(name=name):
             return replace(event, drained=(*event.drained, name))
-        case Started(cause=cause, at_ms=at):
+        case transitions.Started(cause=cause, at_ms=at):
             return replace(event, start_cause=cause, started_ms=at, work=Work(ready_ms=at))
-        case Cancelled(reason=reason, at_ms=at, replaced_by=replacement):
+        case transitions.Cancelled(reason=reason, at_ms=at, replaced_by=replacement):
             return replace(event, outcome=reason, ended_ms=at, replaced_by=replacement)
-        case HandedOver():
+        case transitions.HandedOver():
             return replace(event, work=_handed(event, transition))
-        case LeaseRenewed(lease_until_ms=until):
+        case transitions.LeaseRenewed(lease_until_ms=until):
             return replace(event, work=replace(_work(event), lease_until_ms=until))
-        case AttemptLost(at_ms=at):
+        case transitions.AttemptLost(at_ms=at):
             return replace(event, work=_freed(_work(event), at))
-        case AttemptFailed(retry_ms=at):
+        case transitions.AttemptFailed(retry_ms=at):
             failed = replace(_work(event), failures=_work(event).failures + 1)
             return replace(event, work=_freed(failed, at))
-        case Completed(at_ms=at):
+        case transitions.Completed(at_ms=at):
             return replace(event, ended_ms=at, work=None)
-        case Failed(reason=reason, at_ms=at):
+        case transitions.Failed(reason=reason, at_ms=at):
             return replace(event, outcome=reason, ended_ms=at, work=None)
         case _:
             assert_never(transition)
@@ -168,7 +132,7 @@ def _work(event: Event) -> Work:
     return event.work
 
 
-def _handed(event: Event, transition: HandedOver) -> Work:
+def _handed(event: Event, transition: transitions.HandedOver) -> Work:
     return replace(
         _work(event),
         attempt=transition.attempt,
@@ -182,7 +146,7 @@ def _freed(work: Work, ready_ms: Instant) -> Work:
     return Work(attempt=work.attempt, failures=work.failures, ready_ms=ready_ms)
 
 
-def _forget(scope: Scope, transition: Forgotten) -> Scope:
+def _forget(scope: Scope, transition: transitions.Forgotten) -> Scope:
     gone = frozenset(transition.event_ids)
     names = frozenset(transition.names)
     roster = scope.roster
@@ -195,7 +159,7 @@ def _forget(scope: Scope, transition: Forgotten) -> Scope:
 
 def _on_roster(roster: Roster, transition: RosterTransition) -> Roster:
     match transition:
-        case InstancesAdded(instances=instances):
+        case transitions.InstancesAdded(instances=instances):
             added = {each.name: each for each in instances}
             numbers = (number_of(roster, name) for name in added)
             used = (number + 1 for number in numbers if number is not None)
@@ -205,18 +169,18 @@ def _on_roster(roster: Roster, transition: RosterTransition) -> Roster:
                 next_number=max(used, default=roster.next_number),
                 is_removed=False,
             )
-        case InstanceDeleted(name=name, at_ms=at):
+        case transitions.InstanceDeleted(name=name, at_ms=at):
             return _with(roster, replace(roster.instances[name], deleted_ms=at, addresses=()))
-        case PowerChanged(name=name, power=power):
+        case transitions.PowerChanged(name=name, power=power):
             return _with(roster, replace(roster.instances[name], power=power))
-        case ModelChanged(model=model):
+        case transitions.ModelChanged(model=model):
             return replace(roster, model=model)
-        case InstancesUpgraded(names=names):
+        case transitions.InstancesUpgraded(names=names):
             upgraded = (replace(roster.instances[name], model=roster.model) for name in names)
             return _with(roster, *upgraded)
-        case PolicyChanged(policy=policy):
+        case transitions.PolicyChanged(policy=policy):
             return replace(roster, policy=policy)
-        case RosterDeclared(roster=declared):
+        case transitions.RosterDeclared(roster=declared):
             return declared
         case _:
             assert_never(transition)
@@ -228,9 +192,7 @@ def _with(roster: Roster, *instances: Instance) -> Roster:
 
 
 def number_of(roster: Roster, name: InstanceName) -> int | None:
-    """Return the number of an instance of a uniform scale set, such as 7 for `workers_7`. For any
-    other instance return None.
-    """
+    """Return the number of an instance of a uniform scale set: 7 for `workers_7`. Else None."""
     _, _, digits = name.rpartition("_")
     is_number = roster.is_numbered and digits.isascii() and digits.isdigit()
     return int(digits) if is_number else None

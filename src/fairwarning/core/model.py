@@ -25,9 +25,7 @@ class EventType(StrEnum):
     PREEMPT = "Preempt"
     TERMINATE = "Terminate"
     POWER = "Power"
-    """A start, stop or deallocation. This type is our own, not from Azure. It is never announced,
-    and instances never see it.
-    """
+    """A start, stop or deallocation. Azure has no such type, so no instance is told of it."""
 
 
 ANNOUNCED_TYPES = tuple(each for each in EventType if each is not EventType.POWER)
@@ -51,7 +49,7 @@ class StartCause(StrEnum):
     APPROVED = "approved"
     DUE = "due"
     AUTOMATIC = "automatic"
-    """A policy approved the event, or no instance had to be told."""
+    """The event started because a policy approved it, or because no instance had to be told."""
     ALREADY_HAPPENED = "already-happened"
 
 
@@ -115,21 +113,15 @@ def policy_actor(name: str) -> Actor:
 
 
 class Model(Struct, frozen=True, kw_only=True):
-    """The settings that a scale set gives to its new instances. An instance keeps its model until
-    it is upgraded.
-    """
+    """The settings of a scale set for new instances. An instance keeps its model until upgraded."""
 
     generation: int = 1
     terminate_notice_ms: int | None = None
-    """How long before a delete the Terminate event is announced. None means that there are no
-    Terminate events.
-    """
+    """How long before a delete its Terminate event is announced. None means no such event."""
     reimage_notice_ms: int | None = None
     """How long before a reimage its event is announced. None means that it is not announced."""
     profile: str = ""
-    """A text that changes when any other setting changes, so that every change counts as a new
-    model.
-    """
+    """A text that changes with any other setting, so that each change counts as a new model."""
 
 
 class Policy(Struct, frozen=True, kw_only=True):
@@ -181,17 +173,13 @@ class Roster(Struct, frozen=True, kw_only=True):
     policy: Policy = Policy()
     model: Model = Model()
     is_numbered: bool = False
-    """Whether this is a uniform scale set, whose instances have numbers. No number is
-    used twice.
-    """
+    """Whether this is a uniform scale set, whose instances have numbers that are used once."""
     next_number: int = 0
-    """The number of the next new instance. It begins at 0 again if a removed set is
-    declared again.
-    """
+    """The number of the next instance. It begins at 0 again if a removed set is declared again."""
     is_removed: bool = False
     """Whether the owner removed the whole resource and added nothing since. Its last instances may
-    still be leaving. If one of them stays after all (its event was cancelled or failed), this is
-    false again. A scale set is removed when all its placement groups are removed.
+    still be leaving; if one of them stays after all, this is false again. A scale set is removed
+    when all its placement groups are.
     """
     computer_name_prefix: str = ""
     """The first part of the computer names in a scale set. Empty means the name of the resource."""
@@ -209,9 +197,7 @@ class Roster(Struct, frozen=True, kw_only=True):
 
     @property
     def is_gone(self) -> bool:
-        """Whether the resource was removed and has no live instance. If it is declared again, it is
-        new.
-        """
+        """Whether the resource was removed and has no live instance left."""
         return self.is_removed and not self.live
 
 
@@ -228,9 +214,7 @@ class Sight(Struct, frozen=True, kw_only=True):
 
 
 class Work(Struct, frozen=True, kw_only=True):
-    """The work of the driver on a started event: the attempt, the node that has the work, and until
-    when.
-    """
+    """The driver work of a started event: the attempt, the node that has it, and until when."""
 
     attempt: int = 0
     failures: int = 0
@@ -253,21 +237,15 @@ class Event(Struct, frozen=True, kw_only=True):
     description: str = ""
     duration_s: int = -1
     lasts_s: int | None = None
-    """How long the simulated driver keeps the event Started. None means as long as the impact
-    takes.
-    """
+    """How long the simulated driver keeps the event Started. None means its usual time."""
     operation: OperationKind | None = None
     announced: bool = True
-    """Whether instances are told of the event. A user operation that is not announced starts at
-    once.
-    """
+    """Whether instances are told of the event. If not, it starts at once."""
     approvals: tuple[Approval, ...] = ()
     sight: Sight | None = None
     """The first instance that was shown the event. None means that no instance was shown it yet."""
     drained: tuple[InstanceName, ...] = ()
-    """The instances that have reported to be ready. This is our extension; Azure does not
-    have it.
-    """
+    """The instances that have reported to be ready. Azure has no such reports."""
     start_cause: StartCause | None = None
     started_ms: Instant | None = None
     ended_ms: Instant | None = None
@@ -290,9 +268,7 @@ class Event(Struct, frozen=True, kw_only=True):
 
 
 class Scope(Struct, frozen=True, kw_only=True):
-    """A scope is a group of instances and their events. It always changes as a whole, in one
-    transaction.
-    """
+    """A group of instances and their events, which change together in one transaction."""
 
     id: ScopeId
     roster: Roster

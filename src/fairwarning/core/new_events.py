@@ -3,14 +3,10 @@
 import re
 from collections.abc import Mapping
 
+from fairwarning.core import notice
 from fairwarning.core.commands import Operate, Postpone, Schedule
 from fairwarning.core.instants import Instant, later, to_whole_second
-from fairwarning.core.limits import (
-    DESCRIPTION_CHARS_MAX,
-    EVENT_DURATION_S_MAX,
-    SCOPE_EVENTS_MAX,
-    refuse_text,
-)
+from fairwarning.core.limits import SCOPE_EVENTS_MAX, refuse_description, refuse_duration
 from fairwarning.core.model import (
     ANNOUNCED_TYPES,
     Event,
@@ -25,16 +21,10 @@ from fairwarning.core.model import (
     ScopeId,
     Source,
 )
-from fairwarning.core.notice import (
-    has_terminate_notice,
-    not_before,
-    operation_notice_ms,
-    scheduled_notice_ms,
-)
 from fairwarning.core.refusals import Code, Refused
 
 _EVENT_ID = re.compile(r"[0-9A-F]{8}-[0-9A-F]{4}-[0-9A-F]{4}-[0-9A-F]{4}-[0-9A-F]{12}")
-_POSTPONABLE = frozenset({EventType.FREEZE, EventType.REBOOT, EventType.REDEPLOY})
+_MAINTENANCE_TYPES = frozenset({EventType.FREEZE, EventType.REBOOT, EventType.REDEPLOY})
 _TYPE_OF: dict[OperationKind, EventType] = {
     OperationKind.RESTART: EventType.REBOOT,
     OperationKind.REDEPLOY: EventType.REDEPLOY,
@@ -72,20 +62,23 @@ def scheduled_event(scope: Scope, command: Schedule, now: Instant) -> Event:
     _refuse_type(scope, command.type, instances)
     _refuse_pending(scope, command.type, command.targets)
     happened = command.already_happened
-    usual = ALREADY_HAPPENED if happened else PLATFORM[command.type]
-    description = usual if command.description is None else command.description
+    description = command.description
+    if description is None:
+        usual = MAINTENANCE if command.type in _MAINTENANCE_TYPES else ""
+        description = ALREADY_HAPPENED if happened else usual
     duration_s = command.duration_s
     if duration_s is None:
         duration_s = PLATFORM_DURATION_S.get(command.type, -1)
-    _refuse_texts(description, duration_s)
-    _refuse_duration(command.lasts_s or 0)
+    refuse_description(description)
+    refuse_duration(duration_s)
+    refuse_duration(command.lasts_s or 0)
     notice_ms = command.notice_ms
     if notice_ms is None:
-        notice_ms = scheduled_notice_ms(scope.roster, command.type, instances)
+        notice_ms = notice.scheduled_notice_ms(scope.roster, command.type, instances)
     start = (
         to_whole_second(now)
         if happened
-        else not_before(
+        else notice.not_before(
             scope.roster,
             command.type,
             now,
@@ -109,9 +102,8 @@ def scheduled_event(scope: Scope, command: Schedule, now: Instant) -> Event:
 
 
 def operation_event(scope: Scope, command: Operate, now: Instant) -> Event:
-    """Return the event of a user operation. Raises Refused if it breaks a rule.
-
-    The event is not announced if the scope is not activated or the operation needs no notice.
+    """Return the event of a user operation. Raises Refused if it breaks a rule. The event is not
+    announced if the scope is not activated or the operation needs no notice.
     """
     instance = find_instance(scope, command.instance)
     event_type = _TYPE_OF[command.kind]
@@ -121,8 +113,9 @@ def operation_event(scope: Scope, command: Operate, now: Instant) -> Event:
     announced = scope.is_activated and _is_announced(scope, command.kind, instance)
     start = now
     if announced:
-        notice_ms = operation_notice_ms(scope.roster, command.kind, event_type, instance)
+        notice_ms = notice.operation_notice_ms(scope.roster, command.kind, event_type, instance)
         start = to_whole_second(later(now, notice_ms))
+    done = _PARTICIPLES.get(command.kind)
     return Event(
         id=_new_id(scope, command.event_id),
         type=event_type,
@@ -133,19 +126,19 @@ def operation_event(scope: Scope, command: Operate, now: Instant) -> Event:
         update_domain=instance.update_domain,
         created_ms=now,
         not_before_ms=start,
-        description=USER[command.kind],
+        description=REQUESTED.format(done) if done else "",
         operation=command.kind,
         announced=announced,
     )
 
 
 def postponed_event(scope: Scope, event: Event, command: Postpone, now: Instant) -> Event:
-    if event.source is not Source.PLATFORM or event.type not in _POSTPONABLE:
+    if event.source is not Source.PLATFORM or event.type not in _MAINTENANCE_TYPES:
         raise Refused(
             Code.NOT_POSTPONABLE,
             f"{event.type} {event.id} by {event.source} cannot be postponed; cancel it instead",
         )
-    start = not_before(
+    start = notice.not_before(
         scope.roster, event.type, now, notice_ms=None, not_before_ms=command.not_before_ms
     )
     return Event(
@@ -164,12 +157,10 @@ def postponed_event(scope: Scope, event: Event, command: Postpone, now: Instant)
 
 
 def _is_announced(scope: Scope, kind: OperationKind, instance: Instance) -> bool:
-    """Return whether the operation is announced. A delete or a reimage is announced if the model of
-    the instance has a notice for it; a start, stop or deallocation never is.
-    """
+    """Return whether the operation is announced. A delete or a reimage needs a notice for that."""
     match kind:
         case OperationKind.DELETE:
-            return has_terminate_notice(scope.roster, instance)
+            return notice.has_terminate_notice(scope.roster, instance)
         case OperationKind.REIMAGE:
             return instance.model.reimage_notice_ms is not None
         case OperationKind.START | OperationKind.STOP | OperationKind.DEALLOCATE:
@@ -233,26 +224,6 @@ def _refuse_pending(scope: Scope, event_type: EventType, targets: tuple[Instance
             )
 
 
-def _refuse_texts(description: str, duration_s: int) -> None:
-    refuse_text("description", description)
-    if len(description) > DESCRIPTION_CHARS_MAX:
-        raise Refused(
-            Code.DESCRIPTION_TOO_LONG,
-            f"the description has {len(description)} characters; use at most "
-            f"{DESCRIPTION_CHARS_MAX}",
-        )
-    _refuse_duration(duration_s)
-
-
-def _refuse_duration(duration_s: int) -> None:
-    if not -1 <= duration_s <= EVENT_DURATION_S_MAX:
-        raise Refused(
-            Code.DURATION_INVALID,
-            f"a duration of {duration_s} s is out of range; use 0 to {EVENT_DURATION_S_MAX}, "
-            "or -1 for unknown",
-        )
-
-
 def _new_id(scope: Scope, event_id: EventId) -> EventId:
     if not _EVENT_ID.fullmatch(event_id):
         raise Refused(
@@ -277,29 +248,14 @@ def refuse_used_id(event_id: EventId) -> None:
 
 
 # The texts of Azure for Description, word for word where they are known.
-PLATFORM: Mapping[EventType, str] = {
-    EventType.FREEZE: "Host server is undergoing maintenance.",
-    EventType.REBOOT: "Host server is undergoing maintenance.",
-    EventType.REDEPLOY: "Host server is undergoing maintenance.",
-    EventType.PREEMPT: "",
-    EventType.TERMINATE: "",
-}
+MAINTENANCE = "Host server is undergoing maintenance."
 ALREADY_HAPPENED = "Virtual machine has encountered a failure."
-USER: Mapping[OperationKind, str] = {
-    OperationKind.RESTART: (
-        "Virtual machine is going to be restarted as requested by authorized user."
-    ),
-    OperationKind.REDEPLOY: (
-        "Virtual machine is going to be redeployed as requested by authorized user."
-    ),
-    OperationKind.REIMAGE: (
-        "Virtual machine is going to be reimaged as requested by authorized user."
-    ),
-    OperationKind.DELETE: "",
-    OperationKind.EVICT: "",
-    OperationKind.START: "",
-    OperationKind.STOP: "",
-    OperationKind.DEALLOCATE: "",
+REQUESTED = "Virtual machine is going to be {} as requested by authorized user."
+_PARTICIPLES: Mapping[OperationKind, str] = {
+    OperationKind.RESTART: "restarted",
+    OperationKind.REDEPLOY: "redeployed",
+    OperationKind.REIMAGE: "reimaged",
 }
+"""The operations that Azure describes. The description of any other event is empty."""
 PLATFORM_DURATION_S: Mapping[EventType, int] = {EventType.FREEZE: 5}
 """The usual pause of a memory-preserving update. For other types the duration is unknown."""

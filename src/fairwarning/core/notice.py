@@ -1,6 +1,4 @@
-"""This module has the notice that each type needs, and checks whether a NotBefore gives it (promise
-2).
-"""
+"""This module has the notice that each type of event needs, and checks it (promise 2)."""
 
 from collections.abc import Iterable, Mapping
 
@@ -18,6 +16,7 @@ from fairwarning.core.model import (
 )
 from fairwarning.core.refusals import Code, Refused
 
+# Azure documents these times, and the range of the terminate notice.
 MINIMUM_NOTICE_MS: Mapping[EventType, int] = {
     EventType.FREEZE: 15 * MINUTE_MS,
     EventType.REBOOT: 15 * MINUTE_MS,
@@ -25,7 +24,7 @@ MINIMUM_NOTICE_MS: Mapping[EventType, int] = {
     EventType.PREEMPT: 30 * SECOND_MS,
     EventType.TERMINATE: 5 * MINUTE_MS,
 }
-TERMINATE_NOTICE_MS_MIN = 5 * MINUTE_MS
+TERMINATE_NOTICE_MS_MIN = 5 * MINUTE_MS  # The range that Azure allows.
 TERMINATE_NOTICE_MS_MAX = 15 * MINUTE_MS
 REIMAGE_NOTICE_MS = 15 * MINUTE_MS
 """The notice of a reimage. Azure allows no other."""
@@ -36,11 +35,7 @@ def minimum_notice_ms(policy: Policy, event_type: EventType) -> int:
 
 
 def has_terminate_notice(roster: Roster, instance: Instance) -> bool:
-    """Return whether a delete of the instance is announced if its scope is activated.
-
-    As in Azure, this needs a Regular instance of a scale set whose own model has a terminate
-    notice.
-    """
+    """Return whether a delete of this instance of an activated scope is announced, as in Azure."""
     is_regular_member = roster.kind is ScopeKind.SCALE_SET and instance.priority is Priority.REGULAR
     return is_regular_member and instance.model.terminate_notice_ms is not None
 
@@ -101,9 +96,7 @@ def not_before(
     notice_ms: int | None,
     not_before_ms: Instant | None,
 ) -> Instant:
-    """Return the NotBefore of the event. Raises Refused if it gives too little notice or is too far
-    ahead.
-    """
+    """Return the NotBefore of the event. Raises Refused if it is too early or too far ahead."""
     floor_ms = 0 if roster.test else minimum_notice_ms(roster.policy, event_type)
     if notice_ms is None:
         notice_ms = minimum_notice_ms(roster.policy, event_type)

@@ -11,13 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec.structs import replace
 
 from fairwarning.core.model import Instance, InstanceName, Roster
-from fairwarning.core.resources import (
-    AvailabilitySet,
-    CloudService,
-    Member,
-    VirtualMachine,
-    expand,
-)
+from fairwarning.core.resources import AvailabilitySet, CloudService, Member, VirtualMachine, expand
 
 Known = Mapping[InstanceName, Instance]
 """The live instances, by name."""
@@ -26,10 +20,8 @@ Known = Mapping[InstanceName, Instance]
 def placed_roster(
     resource: VirtualMachine | AvailabilitySet | CloudService, before: Roster
 ) -> Roster:
-    """Return the roster that a declaration of the resource should have, if the roster is `before`
-    now.
-
-    Raises Refused if the resource breaks a rule. For scale sets use `scale_sets.py`.
+    """Return the roster to declare for the resource, if its roster is `before` now. Raises Refused
+    if the resource breaks a rule. For scale sets use `scale_sets.py`.
     """
     (scope,) = expand(resource)
     roster = scope.roster
@@ -48,8 +40,8 @@ def placed_roster(
 def with_addresses(
     instances: Sequence[Instance], known: Known, addresses: Iterable[str]
 ) -> tuple[Instance, ...]:
-    """Return the instances with one of the addresses each. An instance keeps the address that it
-    has; if there are too few addresses, the last instances get none.
+    """Return the instances with one address each. An instance keeps the address that it has; if
+    there are too few addresses, the last instances get none.
     """
     free = dict.fromkeys(addresses)
     held: dict[InstanceName, str] = {}
@@ -72,9 +64,8 @@ def with_domains(
     domains: tuple[int, int],
     members: Iterable[Member] = (),
 ) -> tuple[Instance, ...]:
-    """Return the instances with their update and fault domain. `domains` is the number of both.
-
-    The domain is the one that the member names, else the present one, else the least used one.
+    """Return the instances with their update and fault domain. `domains` is the number of both. The
+    domain is the one that the member names, else the present one, else the least used one.
     """
     names = [each.name for each in instances]
     update = {name: known[name].update_domain for name in names if name in known}
@@ -109,8 +100,6 @@ def _spread(
 
 
 def _role(name: InstanceName) -> str:
-    """Return the role of an instance of a cloud service, because each role is spread separately.
-    Elsewhere all instances have the role "".
-    """
+    """Return the role of an instance of a cloud service, or "" for any other instance."""
     role, mark, _ = name.partition("_IN_")
     return role if mark else ""

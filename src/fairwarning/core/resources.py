@@ -29,10 +29,10 @@ from fairwarning.core.roster import refuse_scope
 DEFAULT_SUBSCRIPTION = "00000000-0000-0000-0000-000000000000"
 DEFAULT_RESOURCE_GROUP = "default"
 DEFAULT_LOCATION = "local"
-UPDATE_DOMAINS_MAX = 20
-FAULT_DOMAINS_MAX = 5
-CAPACITY_MAX = 1_000
-SUFFIX_CHARS = 8
+UPDATE_DOMAINS_MAX = 20  # A limit of Azure, as is the next one.
+FAULT_DOMAINS_MAX = 5  # A limit of Azure.
+CAPACITY_MAX = 1_000  # The largest scale set of Azure.
+SUFFIX_CHARS = 8  # As in the names that Azure gives to flexible instances.
 _BASE36 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
@@ -134,9 +134,7 @@ Resource = VirtualMachine | AvailabilitySet | ScaleSet | CloudService
 
 
 def scope_id(place: Place, kind: ScopeKind, name: str, placement_group: int = 0) -> ScopeId:
-    """Return the id of a scope, such as `SUBSCRIPTION/GROUP/scale-set/workers/0`. It is unique in
-    the fleet and never changes.
-    """
+    """Return the unique id of a scope, such as `SUBSCRIPTION/GROUP/scale-set/workers/0`."""
     parts = [place.subscription, place.resource_group, kind, name]
     if kind is ScopeKind.SCALE_SET:
         parts.append(str(placement_group))
@@ -144,9 +142,8 @@ def scope_id(place: Place, kind: ScopeKind, name: str, placement_group: int = 0)
 
 
 def expand(resource: Resource, *, first_number: int = 0) -> tuple[Scope, ...]:
-    """Return the scopes of a resource. Raises Refused if the resource breaks a rule.
-
-    The first instance of a uniform scale set gets the number `first_number`.
+    """Return the scopes of a resource. Raises Refused if the resource breaks a rule. The first
+    instance of a uniform scale set gets the number `first_number`.
     """
     scopes: tuple[Scope, ...]
     match resource:
@@ -172,8 +169,7 @@ def _of_vm(vm: VirtualMachine) -> Scope:
         priority=vm.priority,
         eviction=vm.eviction,
     )
-    roster = _roster(vm.place, ScopeKind.VM, vm.name, vm.policy, (1, 1), [instance])
-    return Scope(id=scope_id(vm.place, ScopeKind.VM, vm.name), roster=roster)
+    return _scope(vm, ScopeKind.VM, (1, 1), [instance])
 
 
 def _of_availability_set(resource: AvailabilitySet) -> Scope:
@@ -189,9 +185,7 @@ def _of_availability_set(resource: AvailabilitySet) -> Scope:
         )
         for number, member in enumerate(resource.members)
     ]
-    kind = ScopeKind.AVAILABILITY_SET
-    roster = _roster(resource.place, kind, resource.name, resource.policy, domains, instances)
-    return Scope(id=scope_id(resource.place, kind, resource.name), roster=roster)
+    return _scope(resource, ScopeKind.AVAILABILITY_SET, domains, instances)
 
 
 def _given(domain: int | None, turn: int) -> int:
@@ -213,9 +207,7 @@ def _of_cloud_service(resource: CloudService) -> Scope:
         for number in range(instances_of_role)
     ]
     _refuse_left_over(resource.name, addresses)
-    kind = ScopeKind.CLOUD_SERVICE
-    roster = _roster(resource.place, kind, resource.name, resource.policy, domains, instances)
-    return Scope(id=scope_id(resource.place, kind, resource.name), roster=roster)
+    return _scope(resource, ScopeKind.CLOUD_SERVICE, domains, instances)
 
 
 def _of_scale_set(resource: ScaleSet, first_number: int) -> tuple[Scope, ...]:
@@ -238,25 +230,20 @@ def _of_scale_set(resource: ScaleSet, first_number: int) -> tuple[Scope, ...]:
         for number, name in enumerate(names)
     ]
     _refuse_left_over(resource.name, addresses)
-    kind = ScopeKind.SCALE_SET
     groups = [
         instances[first : first + SCOPE_INSTANCES_MAX]
         for first in range(0, max(len(instances), 1), SCOPE_INSTANCES_MAX)
     ]
     return tuple(
-        Scope(
-            id=scope_id(resource.place, kind, resource.name, group),
-            roster=_roster(
-                resource.place,
-                kind,
-                resource.name,
-                resource.policy,
-                domains,
-                members,
-                model=model,
-                is_numbered=resource.orchestration is Orchestration.UNIFORM,
-                next_number=first_number + group * SCOPE_INSTANCES_MAX + len(members),
-            ),
+        _scope(
+            resource,
+            ScopeKind.SCALE_SET,
+            domains,
+            members,
+            group=group,
+            model=model,
+            is_numbered=resource.orchestration is Orchestration.UNIFORM,
+            next_number=first_number + group * SCOPE_INSTANCES_MAX + len(members),
         )
         for group, members in enumerate(groups)
     )
@@ -278,9 +265,7 @@ def _scale_set_names(resource: ScaleSet, first_number: int) -> list[InstanceName
 
 
 def suffixes_of(name: str) -> Iterator[str]:
-    """Yield suffixes for instance names without end. They are the same each time, so that a file
-    that is read twice means the same instances.
-    """
+    """Yield suffixes for instance names without end. The same name always gives the same ones."""
     for number in count():
         digest = int.from_bytes(sha256(f"{name}/{number}".encode()).digest())
         yield base36(digest % 36**SUFFIX_CHARS).lower().rjust(SUFFIX_CHARS, "0")
@@ -305,38 +290,34 @@ def base36(number: int) -> str:
 
 
 def uniform_hostname(prefix: str, number: int) -> str:
-    """Return the computer name of a uniform instance: the prefix, and its number as six digits in
-    base 36.
-    """
+    """Return the computer name of a uniform instance: the prefix and six digits in base 36."""
     return f"{prefix}{base36(number).rjust(6, '0')}"
 
 
 def flexible_hostname(prefix: str, name: str) -> str:
-    """Return the computer name of a flexible instance: the prefix, and six characters derived from
-    its name.
-    """
+    """Return the computer name of a flexible instance: the prefix and six derived characters."""
     digest = int.from_bytes(sha256(name.encode()).digest())
     return f"{prefix}{base36(digest % 36**6).rjust(6, '0')}"
 
 
-def _roster(
-    place: Place,
+def _scope(
+    resource: Resource,
     kind: ScopeKind,
-    name: str,
-    policy: Policy,
     domains: tuple[int, int],
     instances: Sequence[Instance],
     *,
+    group: int = 0,
     model: Model = Model(),
     is_numbered: bool = False,
     next_number: int = 0,
-) -> Roster:
+) -> Scope:
+    name, place = resource.name, resource.place
     by_name = {each.name: each for each in instances}
     if len(by_name) != len(instances):
         raise Refused(
             Code.INSTANCE_EXISTS, f"{kind} {name!r} names an instance twice; rename one of them"
         )
-    return Roster(
+    roster = Roster(
         kind=kind,
         subscription=place.subscription,
         resource_group=place.resource_group,
@@ -348,12 +329,13 @@ def _roster(
         origin=place.origin,
         update_domains=domains[0],
         fault_domains=domains[1],
-        policy=policy,
+        policy=resource.policy,
         model=model,
         is_numbered=is_numbered,
         next_number=next_number,
         instances=by_name,
     )
+    return Scope(id=scope_id(place, kind, name, group), roster=roster)
 
 
 def _domains(name: str, update_domains: int, fault_domains: int) -> tuple[int, int]:
@@ -362,28 +344,21 @@ def _domains(name: str, update_domains: int, fault_domains: int) -> tuple[int, i
     return update_domains, fault_domains
 
 
-def refuse_update_domains(name: str, update_domains: int) -> None:
-    if not 1 <= update_domains <= UPDATE_DOMAINS_MAX:
-        raise Refused(
-            Code.FLEET_INVALID,
-            f"{name!r} has {update_domains} update domains; use 1 to {UPDATE_DOMAINS_MAX}",
-        )
+def refuse_update_domains(name: str, count: int) -> None:
+    _refuse_outside(f"{name!r} has {count} update domains", count, 1, UPDATE_DOMAINS_MAX)
 
 
-def refuse_fault_domains(name: str, fault_domains: int) -> None:
-    if not 1 <= fault_domains <= FAULT_DOMAINS_MAX:
-        raise Refused(
-            Code.FLEET_INVALID,
-            f"{name!r} has {fault_domains} fault domains; use 1 to {FAULT_DOMAINS_MAX}",
-        )
+def refuse_fault_domains(name: str, count: int) -> None:
+    _refuse_outside(f"{name!r} has {count} fault domains", count, 1, FAULT_DOMAINS_MAX)
 
 
 def refuse_capacity(name: str, capacity: int) -> None:
-    if not 0 <= capacity <= CAPACITY_MAX:
-        raise Refused(
-            Code.FLEET_INVALID,
-            f"scale set {name!r} has capacity {capacity}; use 0 to {CAPACITY_MAX}",
-        )
+    _refuse_outside(f"scale set {name!r} has capacity {capacity}", capacity, 0, CAPACITY_MAX)
+
+
+def _refuse_outside(said: str, number: int, least: int, most: int) -> None:
+    if not least <= number <= most:
+        raise Refused(Code.FLEET_INVALID, f"{said}; use {least} to {most}")
 
 
 def _next_address(addresses: Iterator[str]) -> tuple[str, ...]:

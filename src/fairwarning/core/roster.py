@@ -6,15 +6,9 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 
+from fairwarning.core import limits, notice, transitions
 from fairwarning.core.commands import ChangeModel
 from fairwarning.core.lifecycle import Draft, number_of
-from fairwarning.core.limits import (
-    FLEXIBLE_NAME_CHARS_MAX,
-    FLEXIBLE_SET_CHARS_MAX,
-    INSTANCE_ADDRESSES_MAX,
-    SCOPE_INSTANCES_MAX,
-    refuse_text,
-)
 from fairwarning.core.model import (
     Instance,
     InstanceName,
@@ -27,27 +21,14 @@ from fairwarning.core.model import (
     ScopeKind,
 )
 from fairwarning.core.new_events import find_instance
-from fairwarning.core.notice import (
-    refuse_lowered_notice,
-    refuse_reimage_notice,
-    refuse_terminate_notice,
-)
 from fairwarning.core.refusals import Code, Refused
-from fairwarning.core.transitions import (
-    InstancesAdded,
-    InstancesUpgraded,
-    ModelChanged,
-    PolicyChanged,
-)
 
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,62}[A-Za-z0-9_])?")
 _PLACE = re.compile(r"[A-Za-z0-9_.()-]{0,89}[A-Za-z0-9_()-]")
 
 
 def add(draft: Draft, instances: tuple[Instance, ...]) -> None:
-    """Add instances. They get the newest model, whatever model they have. Raises Refused if one
-    breaks a rule.
-    """
+    """Add instances, which get the newest model. Raises Refused if one breaks a rule."""
     roster = draft.scope.roster
     instances = tuple(replace(each, model=roster.model, deleted_ms=None) for each in instances)
     for instance in instances:
@@ -66,7 +47,7 @@ def add(draft: Draft, instances: tuple[Instance, ...]) -> None:
     if len({each.name for each in instances}) != len(instances):
         raise Refused(Code.INSTANCE_EXISTS, "two of the new instances share a name; rename one")
     if instances:
-        draft.add(InstancesAdded(instances=instances))
+        draft.add(transitions.InstancesAdded(instances=instances))
 
 
 def _refuse_domains(roster: Roster, instance: Instance) -> None:
@@ -114,15 +95,11 @@ def change_model(draft: Draft, command: ChangeModel) -> None:
     )
     _refuse_notices(model, roster.instances.values())
     if model != roster.model:
-        draft.add(ModelChanged(model=model))
+        draft.add(transitions.ModelChanged(model=model))
 
 
 def next_model(
-    model: Model,
-    *,
-    terminate_notice_ms: int | None,
-    reimage_notice_ms: int | None,
-    profile: str,
+    model: Model, *, terminate_notice_ms: int | None, reimage_notice_ms: int | None, profile: str
 ) -> Model:
     """Return the model with these values. If one of them is new, the generation is one higher."""
     said = replace(
@@ -136,17 +113,16 @@ def next_model(
 
 def _refuse_notices(model: Model, instances: Iterable[Instance]) -> None:
     if model.terminate_notice_ms is not None:
-        refuse_terminate_notice(model.terminate_notice_ms)
+        notice.refuse_terminate_notice(model.terminate_notice_ms)
         refuse_terminate_on_spot(instances)
     if model.reimage_notice_ms is not None:
-        refuse_reimage_notice(model.reimage_notice_ms)
+        notice.refuse_reimage_notice(model.reimage_notice_ms)
 
 
 def _refuse_model(scope_id: ScopeId, kind: ScopeKind) -> None:
     if kind is not ScopeKind.SCALE_SET:
         raise Refused(
-            Code.NOT_A_SCALE_SET,
-            f"{scope_id} is a {kind}; only a scale set has a model to change",
+            Code.NOT_A_SCALE_SET, f"{scope_id} is a {kind}; only a scale set has a model to change"
         )
 
 
@@ -158,13 +134,11 @@ def upgrade(draft: Draft, names: tuple[InstanceName, ...]) -> None:
         draft.add(upgraded(roster, behind))
 
 
-def upgraded(roster: Roster, names: tuple[InstanceName, ...]) -> InstancesUpgraded:
-    """Return the transition that gives these instances the latest model. It also says which of them
-    lose their terminate notice.
-    """
+def upgraded(roster: Roster, names: tuple[InstanceName, ...]) -> transitions.InstancesUpgraded:
+    """Return the upgrade to the latest model. It names instances that lose a terminate notice."""
     has_none = roster.model.terminate_notice_ms is None
     models = {name: roster.instances[name].model for name in names}
-    return InstancesUpgraded(
+    return transitions.InstancesUpgraded(
         names=names,
         lose_notice=tuple(
             name
@@ -175,9 +149,9 @@ def upgraded(roster: Roster, names: tuple[InstanceName, ...]) -> InstancesUpgrad
 
 
 def change_policy(draft: Draft, policy: Policy) -> None:
-    refuse_lowered_notice(policy, test=draft.scope.roster.test)
+    notice.refuse_lowered_notice(policy, test=draft.scope.roster.test)
     if policy != draft.scope.roster.policy:
-        draft.add(PolicyChanged(policy=policy))
+        draft.add(transitions.PolicyChanged(policy=policy))
 
 
 def refuse_scope(scope: Scope) -> None:
@@ -186,16 +160,14 @@ def refuse_scope(scope: Scope) -> None:
 
 
 def refuse_roster(scope_id: ScopeId, roster: Roster) -> None:
-    """Raise Refused if the roster breaks a rule. This is for the first declaration and all later
-    ones.
-    """
+    """Raise Refused if the roster of a new or an existing scope breaks a rule."""
     refuse_name(roster.resource)
     if roster.kind is ScopeKind.SCALE_SET and not roster.is_numbered:
         refuse_flexible_name(roster.resource)
     refuse_place("subscription", roster.subscription)
     refuse_place("resource group", roster.resource_group)
     refuse_place("location", roster.location)
-    refuse_lowered_notice(roster.policy, test=roster.test)
+    notice.refuse_lowered_notice(roster.policy, test=roster.test)
     if (roster.model.terminate_notice_ms, roster.model.reimage_notice_ms) != (None, None):
         _refuse_model(scope_id, roster.kind)
         _refuse_notices(roster.model, roster.live)
@@ -212,13 +184,11 @@ def refuse_roster(scope_id: ScopeId, roster: Roster) -> None:
 
 
 def _room(kind: ScopeKind) -> int:
-    return 1 if kind is ScopeKind.VM else SCOPE_INSTANCES_MAX
+    return 1 if kind is ScopeKind.VM else limits.SCOPE_INSTANCES_MAX
 
 
 def refuse_place(what: str, text: str) -> None:
-    """Raise Refused if a part of the id of a scope has a character that is not allowed, such as a
-    slash. `what` names the part in the message.
-    """
+    """Raise Refused if a part of a scope's id (`what`) has a forbidden character, like a slash."""
     if not _PLACE.fullmatch(text):
         raise Refused(
             Code.FLEET_INVALID,
@@ -238,11 +208,11 @@ def refuse_terminate_on_spot(instances: Iterable[Instance]) -> None:
 
 def refuse_instance(instance: Instance) -> None:
     refuse_name(instance.name)
-    if len(instance.addresses) > INSTANCE_ADDRESSES_MAX:
+    if len(instance.addresses) > limits.INSTANCE_ADDRESSES_MAX:
         raise Refused(
             Code.ADDRESS_INVALID,
             f"instance {instance.name!r} has {len(instance.addresses)} addresses; use at most "
-            f"{INSTANCE_ADDRESSES_MAX}",
+            f"{limits.INSTANCE_ADDRESSES_MAX}",
         )
     if any(character.isspace() for character in instance.handle):
         raise Refused(
@@ -253,7 +223,7 @@ def refuse_instance(instance: Instance) -> None:
     for address in instance.addresses:
         refuse_address(address)
     for key, value in instance.tags.items():
-        refuse_text("tag", key + value)
+        limits.refuse_text("tag", key + value)
 
 
 def refuse_name(name: str) -> None:
@@ -266,21 +236,19 @@ def refuse_name(name: str) -> None:
 
 
 def refuse_flexible_name(name: str) -> None:
-    """Raise Refused if the name of a flexible scale set is so long that the names of its instances
-    would be too long.
-    """
-    if len(name) > FLEXIBLE_SET_CHARS_MAX:
+    """Raise Refused if the names of a flexible scale set's instances would be too long."""
+    if len(name) > limits.FLEXIBLE_SET_CHARS_MAX:
         raise Refused(
             Code.NAME_INVALID,
             f"the name {name[:100]!r} of the flexible scale set has {len(name)} characters; use at "
-            f"most {FLEXIBLE_SET_CHARS_MAX}, because its instances are named after it and have at "
-            f"most {FLEXIBLE_NAME_CHARS_MAX}",
+            f"most {limits.FLEXIBLE_SET_CHARS_MAX}, because its instances are named after it and "
+            f"have at most {limits.FLEXIBLE_NAME_CHARS_MAX}",
         )
 
 
 def refuse_address(text: str) -> None:
-    """Raise Refused if the text is not an IP address in its canonical form. So equal addresses are
-    equal strings.
+    """Raise Refused if the text is not a canonical IP address, so that equal addresses are equal
+    texts.
 
     A link-local IPv6 address is refused too, because it may exist once on each link and so does not
     identify an instance.

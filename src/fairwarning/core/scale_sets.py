@@ -17,26 +17,20 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from fairwarning.core import resources
 from fairwarning.core.declare import declared_model
 from fairwarning.core.deleting import is_due_terminate, leavers
 from fairwarning.core.lifecycle import number_of
 from fairwarning.core.limits import SCOPE_INSTANCES_MAX
 from fairwarning.core.model import Instance, InstanceName, Roster, Scope, ScopeId, ScopeKind
 from fairwarning.core.placement import Known, with_addresses, with_domains
-from fairwarning.core.resources import (
-    SUFFIX_CHARS,
-    Orchestration,
-    ScaleSet,
-    expand,
-    scope_id,
-    suffixes_of,
-)
+from fairwarning.core.resources import ScaleSet
 
 Member = tuple[Scope, Instance]
 
 
 class Growth(NamedTuple):
-    """The new instances of a scale set, in their placement groups."""
+    """The result of `grow`: the placement groups with their new instances."""
 
     added: tuple[tuple[Scope, tuple[Instance, ...]], ...]
     """The existing placement groups that get new instances, with these instances."""
@@ -45,9 +39,7 @@ class Growth(NamedTuple):
 
 
 def members(groups: Iterable[Scope]) -> list[Member]:
-    """Return the live instances that are not being deleted, in order of number, or of name in a
-    flexible set.
-    """
+    """Return the live instances that are not being deleted, sorted by number or by name."""
     found = []
     for scope in groups:
         going = leavers(scope)
@@ -61,9 +53,7 @@ def _order(member: Member) -> tuple[int, str]:
 
 
 def next_number(groups: Iterable[Roster]) -> int:
-    """Return the number of the next instance of a uniform set. `groups` are all placement groups of
-    the set.
-    """
+    """Return the number of the next instance of a uniform set that has these placement groups."""
     rosters = list(groups)
     if all(each.is_gone for each in rosters):
         return 0
@@ -72,16 +62,12 @@ def next_number(groups: Iterable[Roster]) -> int:
 
 
 def set_id(scope: Scope) -> str:
-    """Return the id of the whole scale set, which is the id of any of its scopes without the
-    placement group.
-    """
+    """Return the id of the whole scale set: a scope's id without the placement group."""
     return scope.id.rpartition("/")[0]
 
 
 def instance_template(groups: Sequence[Scope]) -> Instance:
-    """Return the instance that new instances resemble. It is the last instance of the set, or the
-    last deleted one if none is left.
-    """
+    """Return the instance that new ones resemble: the last of the set, or the last deleted one."""
     everyone = [each for scope in groups for each in scope.roster.instances.values()]
     staying = [instance for _, instance in members(groups)]
     return next(iter([*staying[::-1], *everyone[::-1]]), Instance(name=InstanceName("any")))
@@ -95,12 +81,11 @@ def new_instances(
     addresses: Sequence[str],
     new_id: Callable[[], str],
 ) -> tuple[Instance, ...]:
-    """Return `number` new instances that resemble `template`. `grow` then places them.
-
-    Each gets one of `addresses`. If there are too few, the last instances get none.
+    """Return `number` new instances that resemble `template`. `grow` then places them. Each gets
+    one of `addresses`. If there are too few, the last instances get none.
     """
     roster = groups[0].roster
-    suffixes = (new_id()[-SUFFIX_CHARS:].lower() for _ in count())
+    suffixes = (new_id()[-resources.SUFFIX_CHARS :].lower() for _ in count())
     # If a removed set is scaled up by its name, it is the same set and its numbers go on.
     first = max(each.roster.next_number for each in groups)
     names = _new_names(roster.resource, groups, first if roster.is_numbered else None, suffixes)
@@ -118,14 +103,10 @@ def new_instances(
 
 
 def grow(
-    groups: Sequence[Scope],
-    arriving: Sequence[Instance],
-    *,
-    leaving: InstanceName | None = None,
+    groups: Sequence[Scope], arriving: Sequence[Instance], *, leaving: InstanceName | None = None
 ) -> Growth:
-    """Give each new instance its placement group and its domains.
-
-    The instance `leaving` no longer counts in its domains, but still counts in its group.
+    """Give each new instance its placement group and its domains. The instance `leaving` no longer
+    counts in its domains, but still counts in its group.
     """
     staying: dict[ScopeId, list[Instance]] = {}
     for scope, instance in members(groups):
@@ -153,7 +134,7 @@ def declared_rosters(
     """
     before = {_group_of(scope.id): scope.roster for scope in groups}
     first_number = next_number(before.values())
-    fresh = expand(resource, first_number=first_number)
+    fresh = resources.expand(resource, first_number=first_number)
     template = fresh[0].roster
     going = {_group_of(scope.id): _going(scope) for scope in groups}
     own: dict[int, list[Instance]] = {}
@@ -174,7 +155,7 @@ def declared_rosters(
     is_new = all(roster.is_gone for roster in before.values())
     rosters = {}
     for group in sorted({*before, *own}):
-        id = scope_id(resource.place, ScopeKind.SCALE_SET, resource.name, group)
+        id = resources.scope_id(resource.place, ScopeKind.SCALE_SET, resource.name, group)
         used = 0
         # What a flexible set has counted are no numbers of a uniform one.
         if group in before and not is_new and before[group].is_numbered == template.is_numbered:
@@ -215,9 +196,9 @@ def _fill(
     template: Instance,
 ) -> None:
     """Add instances to `own` until there are as many as the capacity of the resource."""
-    is_uniform = resource.orchestration is Orchestration.UNIFORM
+    is_uniform = resource.orchestration is resources.Orchestration.UNIFORM
     first = next_number(each.roster for each in groups) if is_uniform else None
-    suffixes = chain(resource.suffixes, suffixes_of(resource.name))
+    suffixes = chain(resource.suffixes, resources.suffixes_of(resource.name))
     missing = resource.capacity - sum(map(len, own.values()))
     names = islice(_new_names(resource.name, groups, first, suffixes), missing)
     last = max([*own, *going])
@@ -230,9 +211,7 @@ def _fill(
 def _new_names(
     resource: str, groups: Iterable[Scope], first: int | None, suffixes: Iterable[str]
 ) -> Iterator[InstanceName]:
-    """Yield new names without end: numbers from `first` on, or unused suffixes if `first`
-    is None.
-    """
+    """Yield new names: with numbers from `first` on, or with unused suffixes if `first` is None."""
     if first is not None:
         for number in count(first):
             yield InstanceName(f"{resource}_{number}")
@@ -245,9 +224,7 @@ def _new_names(
 
 
 def _by_group(sizes: Sequence[int], arriving: Sequence[Instance]) -> dict[int, list[Instance]]:
-    """Return the new instances of each placement group. `sizes` has the present size of
-    each group.
-    """
+    """Return the new instances of each placement group. `sizes` has the groups' present sizes."""
     found: dict[int, list[Instance]] = {}
     rest = list(arriving)
     for group in count():
@@ -302,15 +279,9 @@ def _equipped(
 
 
 def _roster(
-    template: Roster,
-    own: Sequence[Instance],
-    going: Sequence[Instance],
-    known: Known,
-    used: int,
+    template: Roster, own: Sequence[Instance], going: Sequence[Instance], known: Known, used: int
 ) -> Roster:
-    """Return the roster of one group. Instances in `going` are placed separately, because they no
-    longer count in their domains.
-    """
+    """Return the roster of one group. Instances in `going` no longer count in their domains."""
     domains = (template.update_domains, template.fault_domains)
     everyone = (*with_domains(own, known, domains), *with_domains(going, known, domains))
     return replace(

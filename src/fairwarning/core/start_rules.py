@@ -57,8 +57,7 @@ def is_held(scope: Scope, event: Event, now: Instant) -> bool:
 
 
 def barrier_falls_ms(scope: Scope, event: Event) -> Instant | None:
-    """Return when an approved Terminate starts even if the others are not approved. It is None if
-    no other event holds it.
+    """Return when an approved Terminate event starts although others are not approved, or None.
 
     These are the rules of Azure: it waits for all pending deletes of the scope that are not
     approved, but never beyond its own NotBefore.
@@ -74,16 +73,14 @@ def barrier_falls_ms(scope: Scope, event: Event) -> Instant | None:
 
 
 def is_all_down(scope: Scope) -> bool:
-    """Return whether the scope has live instances but none is running. Then no instance could
-    approve.
-    """
+    """Return whether no live instance of the scope is running, so that none could approve."""
     live = scope.roster.live
     return bool(live) and all(each.power is not Power.RUNNING for each in live)
 
 
 def startable(scope: Scope, now: Instant) -> tuple[Event, StartCause] | None:
-    """Return the next event that may start now and why, or None. The event with the earliest
-    NotBefore comes first, then the oldest, then the smallest id.
+    """Return the next event that may start now and why, or None. The earliest NotBefore comes
+    first, then the oldest event, then the smallest id.
     """
     waiting = sorted(
         scope.in_phase(Phase.SCHEDULED),
@@ -97,9 +94,7 @@ def startable(scope: Scope, now: Instant) -> tuple[Event, StartCause] | None:
 
 
 def next_deadline(scope: Scope, timing: Timing) -> Instant | None:
-    """Return the next instant at which something is due, or None. Before it, time alone changes
-    nothing.
-    """
+    """Return the next instant at which something is due, or None."""
     return min(_deadlines(scope, timing), default=None)
 
 
@@ -114,17 +109,13 @@ def _deadlines(scope: Scope, timing: Timing) -> Iterator[Instant]:
 
 
 def idle_deadline(scope: Scope, timing: Timing) -> Instant:
-    """Return when the scope is deactivated if no instance asks. The grace covers requests that are
-    noted late.
-    """
+    """Return when the scope is deactivated if no instance asks for its document."""
     assert scope.last_seen_ms is not None
     return later(scope.last_seen_ms, timing.idle_ms + timing.idle_grace_ms)
 
 
 def why_waiting(scope: Scope, event: Event, now: Instant) -> str | None:
-    """Return what the event waits for, as a part of a sentence. It is None if the event has
-    started, is over, or starts now.
-    """
+    """Return what a scheduled event waits for, as a part of a sentence. None if it starts now."""
     if event.phase is not Phase.SCHEDULED:
         return None
     if start_cause(event, now) is None:

@@ -1,6 +1,4 @@
-"""A transition is one change of a scope. The journal is a list of transitions; applying them in
-order gives the scope.
-"""
+"""A transition is one change of a scope. The journal is the list of all transitions."""
 
 from msgspec import Struct
 
@@ -79,9 +77,7 @@ class LeaseRenewed(Struct, frozen=True, kw_only=True):
 
 
 class AttemptLost(Struct, frozen=True, kw_only=True):
-    """The node stopped answering or gave the work back. It is unknown what it has done, so the
-    driver is asked before the next attempt.
-    """
+    """The node stopped answering or gave the work back, so the driver must be asked what it did."""
 
     event_id: EventId
     attempt: int
@@ -110,13 +106,9 @@ class Activated(Struct, frozen=True, kw_only=True):
     """The scope was activated. Its documents are numbered from 1, with a new entity tag."""
 
     at_ms: Instant
-    """When the scope was activated. It also identifies the activation, because it is different for
-    each activation of the scope.
-    """
+    """When the scope was activated. No other activation of the scope has this instant."""
     reason: str = ""
-    """Why a scope that was activated already was activated again. Empty if an instance asked for
-    the document.
-    """
+    """Why the scope was activated again. Empty if an instance asked for the document."""
 
 
 class Deactivated(Struct, frozen=True, kw_only=True):
@@ -137,9 +129,7 @@ class InstanceDeleted(Struct, frozen=True, kw_only=True):
     name: InstanceName
     at_ms: Instant
     without_notice: bool = False
-    """Whether the instance was due a Terminate event and was deleted without it, at the explicit
-    request of the operator.
-    """
+    """Whether the operator wanted the delete without the Terminate event that was due."""
 
 
 class PowerChanged(Struct, frozen=True, kw_only=True):
@@ -168,23 +158,17 @@ class RosterDeclared(Struct, frozen=True, kw_only=True):
 
 
 class Noted(Struct, frozen=True, kw_only=True):
-    """Something happened outside all scopes, such as a new token or a paused rollout. It is only
-    kept for the history.
-    """
+    """A line of the history that belongs to no scope, such as the creation of a token."""
 
     subject: str
-    """The thing that it happened to, such as `rollout:patch-tuesday`."""
+    """The kind and name of the thing that has changed, such as `rollout:patch-tuesday`."""
     action: str
-    """What happened to it, as a past participle: `created`, `paused`, `revoked`."""
+    """What happened to the subject, as a past participle: `created`, `paused`, `revoked`."""
     detail: str = ""
 
 
 class Unknown(Struct, frozen=True, kw_only=True):
-    """A line of the journal that this version cannot read. A newer version wrote it, or it is
-    damaged.
-
-    Histories show it; all other readers must ignore it.
-    """
+    """A damaged or newer line of the journal. Histories show it; all other readers ignore it."""
 
     kind: str
     body: str
@@ -200,28 +184,13 @@ class Forgotten(Struct, frozen=True, kw_only=True):
 
 
 EventTransition = (
-    Scheduled
-    | Approved
-    | Seen
-    | Drained
-    | Started
-    | Cancelled
-    | HandedOver
-    | LeaseRenewed
-    | AttemptLost
-    | AttemptFailed
-    | Completed
-    | Failed
-)
+    Scheduled | Approved | Seen | Drained | Started | Cancelled | HandedOver | LeaseRenewed |
+    AttemptLost | AttemptFailed | Completed | Failed
+)  # fmt: skip
 RosterTransition = (
-    InstancesAdded
-    | InstanceDeleted
-    | PowerChanged
-    | ModelChanged
-    | InstancesUpgraded
-    | PolicyChanged
-    | RosterDeclared
-)
+    InstancesAdded | InstanceDeleted | PowerChanged | ModelChanged | InstancesUpgraded |
+    PolicyChanged | RosterDeclared
+)  # fmt: skip
 ScopeTransition = (
     EventTransition | RosterTransition | Activated | Deactivated | DocumentChanged | Forgotten
 )

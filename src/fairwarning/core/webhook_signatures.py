@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from fairwarning.core.instants import SECOND_MS, Instant
 
 SECRET_PREFIX = "whsec_"  # noqa: S105  (how every secret begins, and no secret)
-KEY_BYTES_MIN = 16
-KEY_BYTES_MAX = 64
+KEY_BYTES_MIN = 16  # Shorter keys could be guessed.
+KEY_BYTES_MAX = 64  # HMAC-SHA256 hashes longer keys first, so they add nothing.
 
 
 class BadSecret(ValueError):

@@ -13,12 +13,7 @@ from typing import IO
 
 from fairwarning.common.durations import parse_duration_ms
 from fairwarning.common.process_group import end
-from fairwarning.core.driver_settings import (
-    DriverSettings,
-    Setting,
-    SettingKind,
-    split_command,
-)
+from fairwarning.core.driver_settings import DriverSettings, Setting, SettingKind, split_command
 from fairwarning.drivers.order_json import Action, found_in, handle_of, order_json
 from fairwarning.drivers.poll_until_done import poll_until_over
 from fairwarning.engine.protocols import Alarm, DriverFailed, Found, Lease, Order
@@ -28,7 +23,7 @@ FIND_TIMEOUT_S = 60.0
 GRACE_S = 5.0
 """How long the program may take to end after SIGTERM, before it gets SIGKILL."""
 OUTPUT_BYTES_MAX = 4_096
-"""Only this many bytes at the end of the program's output are read."""
+"""Only this many bytes at the end of the output are read: the answer or the last error."""
 OWN_PREFIX = "FAIRWARNING_"
 SETTINGS = DriverSettings(
     driver="command",
@@ -55,10 +50,7 @@ class CommandDriver:
 
 
 async def _run(order: Order, action: Action, timeout_s: float | None) -> str:
-    """Returns the end of the program's output.
-
-    Raises DriverFailed if the program cannot start, exits with a code other than 0, or is too slow.
-    """
+    """Returns the end of the program's output. Raises DriverFailed if it fails or is too slow."""
     words = _command(order)
     # Files and not pipes, because a background process of the program would keep a pipe open.
     with (
@@ -100,10 +92,7 @@ def _timeout_s(order: Order) -> float | None:
 
 
 def _environment(order: Order, inherited: Mapping[str, str]) -> dict[str, str]:
-    """Returns the environment for the program: the server's own one, and variables for the order.
-
-    The server's settings are left out, because they may hold passwords.
-    """
+    """Returns the server's environment, with the order and without settings of the server."""
     kept = {name: value for name, value in inherited.items() if not name.startswith(OWN_PREFIX)}
     return kept | {
         "FAIRWARNING_KEY": order.key,
@@ -116,10 +105,7 @@ def _environment(order: Order, inherited: Mapping[str, str]) -> dict[str, str]:
 
 
 async def _wait(process: asyncio.subprocess.Process, timeout_s: float | None) -> int:
-    """Waits for the program and returns its exit code. Raises DriverFailed at the timeout.
-
-    If this raises, the program has been ended.
-    """
+    """Waits for the program and returns its exit code. Raises DriverFailed at the timeout."""
     try:
         async with asyncio.timeout(timeout_s):
             return await process.wait()

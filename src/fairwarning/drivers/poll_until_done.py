@@ -5,16 +5,13 @@ from collections.abc import Awaitable, Callable
 from fairwarning.engine.protocols import Alarm, DriverFailed, Found
 
 POLL_MS = 2_000
-"""The pause between two calls of `ask`."""
+"""The pause between two calls of `ask`, which may start a program each time."""
 FAILURES_MAX = 5
 """After this many failed calls of `ask` in a row, the attempt has failed."""
 
 
 async def poll_until_over(ask: Callable[[], Awaitable[Found]], alarm: Alarm) -> Found:
-    """Calls `ask` until the state is not RUNNING, and returns that state.
-
-    Raises DriverFailed after FAILURES_MAX failures of `ask` in a row.
-    """
+    """Calls `ask` until the state is not RUNNING, and returns that state. Raises DriverFailed."""
     failures = 0
     while True:
         try:

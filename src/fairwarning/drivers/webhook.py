@@ -19,8 +19,8 @@ from fairwarning.drivers.poll_until_done import POLL_MS, poll_until_over
 from fairwarning.engine.protocols import Alarm, Clock, DriverFailed, Found, Lease, Order
 
 TIMEOUT_S = 30.0
-"""How long one request may take."""
-ANSWER_BYTES_MAX = 16_384
+"""How long one request may take: as long as the default lease of a node."""
+ANSWER_BYTES_MAX = 16_384  # A state and a reason need far less.
 REASON_CHARS_MAX = 400
 """Only this many characters of the service's reason for a failure are kept."""
 SETTINGS = DriverSettings(

@@ -1,3 +1,1 @@
-"""The engine runs commands as transactions on scopes, keeps timers, calls drivers, and has a change
-feed. Nothing else changes scopes.
-"""
+"""The engine is the only writer: it runs commands on scopes, keeps timers and calls drivers."""

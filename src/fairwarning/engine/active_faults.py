@@ -10,7 +10,7 @@ from fairwarning.core.faults import Fault, Part
 from fairwarning.core.model import InstanceName
 from fairwarning.engine.protocols import Clock
 
-FAULTS_MAX = 100
+FAULTS_MAX = 100  # Each request of a test fleet tries all of them.
 
 
 class TooManyFaults(Exception):
@@ -19,13 +19,11 @@ class TooManyFaults(Exception):
 
 
 class Faults:
-    """The faults that are set. They are tried in the order in which they were set, and at most one
-    strikes each request.
-    """
+    """The faults that are set. They are tried in order, and at most one strikes each request."""
 
     def __init__(self, clock: Clock, seed: int | None = None) -> None:
         self._clock = clock
-        self._dice = random.Random(seed)  # noqa: S311  (nothing secret is drawn)
+        self._rng = random.Random(seed)  # noqa: S311  (nothing secret is drawn)
         self._set: dict[str, Fault] = {}
         self._listeners: list[Callable[[Sequence[Fault]], None]] = []
         self.struck: dict[str, int] = {}
@@ -46,9 +44,7 @@ class Faults:
         return fault
 
     def clear(self, id: str | None = None) -> int:
-        """Clear the fault with this id, or all faults if `id` is None. Returns how many were
-        cleared.
-        """
+        """Clear the fault with this id, or all. Returns how many were cleared."""
         gone = [*self._set] if id is None else [id] if id in self._set else []
         for each in gone:
             del self._set[each]
@@ -63,7 +59,7 @@ class Faults:
         """Return the fault that strikes this request and count it, or return None."""
         now = self._clock.now()
         for fault in self._set.values():
-            chance = self._dice.random() if fault.probability < 1 else 0.0
+            chance = self._rng.random() if fault.probability < 1 else 0.0
             if fault.strikes(name, part, now, chance):
                 self._set[fault.id] = replace(fault, hits=fault.hits + 1)
                 self.struck[fault.kind] = self.struck.get(fault.kind, 0) + 1

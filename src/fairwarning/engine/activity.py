@@ -22,7 +22,7 @@ class SeenNotes:
         self._views = views
         self._every_ms = max(timing.idle_grace_ms // 3, 1)
         self._noted: list[View] = []
-        """The views that were written last."""
+        """The views that the last call of `write` has noted in the store."""
         self._alarm: Alarm | None = None
 
     def start(self) -> asyncio.Task[None]:

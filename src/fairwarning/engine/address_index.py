@@ -21,19 +21,15 @@ class AddressIndex:
         self._owners: dict[str, Member] = {}
         self.find: Callable[[str], Member | None] = self._owners.get
         self._claims: dict[ScopeId, Mapping[str, InstanceName]] = {}
-        """The addresses in the newest known roster of each scope. Scopes without addresses are
-        missing.
-        """
+        """The addresses in the newest roster of each scope, if it has addresses."""
         self._contested: dict[str, set[ScopeId]] = {}
-        """The claiming scopes of each address that more than one scope claims."""
+        """For each address that several scopes claim, the ids of these scopes."""
 
     def claims_of(self, scope_id: ScopeId) -> Mapping[str, InstanceName]:
         return self._claims.get(scope_id, _NONE)
 
     def claim(self, scope_id: ScopeId, addresses: Mapping[str, InstanceName]) -> set[ScopeId]:
-        """Replace the addresses that the scope claims. Returns the other scopes that claim one of
-        them.
-        """
+        """Replace the addresses of the scope. Returns the other scopes that claim one of them."""
         before = self.claims_of(scope_id)
         if addresses:
             self._claims[scope_id] = addresses

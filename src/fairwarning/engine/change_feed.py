@@ -13,10 +13,10 @@ from contextlib import contextmanager
 from fairwarning.engine.journal_reader import MARKS_MAX, JournalReader, Mark, PastChanged
 from fairwarning.engine.protocols import START, Entry, Position, Signal, Store, StoreDown
 
-PAGE_ENTRIES_MAX = 500
-RECHECK_S = 2.0
-OUTAGE_PAUSE_S = 0.5
-BRANCHES_MAX = 20_000
+PAGE_ENTRIES_MAX = 500  # A page must be decoded quickly, because polls wait meanwhile.
+RECHECK_S = 2.0  # How late a reader may be if a signal was lost.
+OUTAGE_PAUSE_S = 0.5  # Short enough to go on soon after an outage, and no busy loop.
+BRANCHES_MAX = 20_000  # Twice what a follower remembers; older ones are not asked for.
 
 
 class Feed:
@@ -27,9 +27,7 @@ class Feed:
         self._branches: dict[Position, Position] = {}
         """For each lost position, the newest entry before it that is not lost."""
         self.find_loss: Callable[[], Awaitable[None]] | None = None
-        """A function that finds out what was lost. It is None if this node does not follow the
-        journal.
-        """
+        """A function that finds lost entries. None if this node does not follow the journal."""
 
     def on_signal(self, _: Signal) -> None:
         for wake in self._readers:
@@ -37,7 +35,7 @@ class Feed:
 
     @contextmanager
     def waking(self) -> Iterator[asyncio.Event]:
-        """Give an asyncio event that every signal sets."""
+        """Create an asyncio event that is set at each signal of the store, until the block ends."""
         wake = asyncio.Event()
         self._readers[wake] = None
         try:
@@ -46,9 +44,7 @@ class Feed:
             self._readers.pop(wake)
 
     async def changes(self, after: Position = START) -> AsyncGenerator[Entry, None]:
-        """Yield the entries after `after`, without end. While the store is down it waits; it skips
-        nothing.
-        """
+        """Yield all entries after `after`, without end. While the store is down it waits."""
         reader: JournalReader | None = None
         is_lost = False
         """Whether the entry at `after` is known to be lost."""
@@ -76,18 +72,14 @@ class Feed:
                     await pause(wake, RECHECK_S if self._store.is_shared else None)
 
     def note_branch(self, common: Mark, lost: tuple[Mark, ...]) -> None:
-        """Note that the entries `lost` are gone. A reader at one of them continues after
-        `common`.
-        """
+        """Note that the entries `lost` are gone, so readers of them continue after `common`."""
         for mark in lost:
             self._branches[mark.position] = common.position
         while len(self._branches) > BRANCHES_MAX:
             del self._branches[next(iter(self._branches))]
 
     async def _reader_at(self, position: Position, *, is_lost: bool = False) -> JournalReader:
-        """Return a reader that continues after the entry at this position, or at the nearest
-        position before it that is not lost.
-        """
+        """Return a reader that continues after this position, or the nearest that is not lost."""
         reader = JournalReader(self._store)
         if position == START:
             return reader

@@ -14,9 +14,7 @@ _SLICE_MS = 1_000
 
 
 class SystemAlarm:
-    """The alarm of one sleeper on the system clock. It is cheap, because each impact under way has
-    two alarms.
-    """
+    """The alarm of one sleeper. It must be cheap, because each impact under way has two alarms."""
 
     def __init__(self, clock: "SystemClock") -> None:
         self._clock = clock
@@ -114,9 +112,7 @@ class VirtualAlarm:
 
 
 class VirtualClock:
-    """A clock that stands still until it is moved. It knows who is busy, so `advance` can wait for
-    them.
-    """
+    """A clock that stands still until `advance` moves it, which waits for everybody who is busy."""
 
     def __init__(self, start: Instant = Instant(1_600_000_000_000)) -> None:
         self._now = start
@@ -140,9 +136,7 @@ class VirtualClock:
         return VirtualAlarm(self)
 
     async def advance(self, by_ms: int) -> None:
-        """Move the clock forward. The timers in between fire in order, each when the work of the
-        timer before it is done.
-        """
+        """Move the clock forward. Each timer fires when the work of the one before is done."""
         await self.advance_to(Instant(self._now + by_ms))
 
     async def advance_to(self, target: Instant) -> None:
@@ -162,14 +156,12 @@ class VirtualClock:
             await self._idle.wait()
 
     def step(self, by_ms: int) -> None:
-        """Set the clock forward or back without waking anybody, as when an operator sets a clock
-        wrongly.
-        """
+        """Set the clock without waking anybody, as when an operator sets a clock wrongly."""
         self._now = Instant(self._now + by_ms)
         self._stepped_ms += by_ms
 
     def next_ms(self) -> Instant | None:
-        """Return when the next sleeper is to be woken, or None."""
+        """Return the earliest time for which anybody waits, or None if nobody waits."""
         while self._sleepers and self._sleepers[0][2].done():
             heapq.heappop(self._sleepers)
         return self._sleepers[0][0] if self._sleepers else None
@@ -193,12 +185,12 @@ class VirtualClock:
 
 
 STRIDE_MS = 20
-"""The real time between two moves of a running virtual clock."""
-SPEED_MAX = 100_000
+"""The real time between two moves of a running virtual clock: a person sees no steps."""
+SPEED_MAX = 100_000  # At this speed a day passes in a second.
 
 
 class Pacer:
-    """A pacer makes a virtual clock run, faster or slower than real time."""
+    """A task that lets a virtual clock run by itself, faster or slower than real time."""
 
     def __init__(
         self,
@@ -228,9 +220,7 @@ class Pacer:
             await asyncio.gather(self._task, return_exceptions=True)
 
     async def stride(self) -> None:
-        """Move the clock by the time that has passed since the last call, multiplied by
-        the speed.
-        """
+        """Move the clock by the time since the last call, multiplied by the speed."""
         now_s = self._seconds()
         self._owed_ms += (now_s - self._read_s) * SECOND_MS * self._speed
         self._read_s = now_s

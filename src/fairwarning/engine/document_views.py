@@ -13,14 +13,7 @@ served with another document, the scope first begins a new activation.
 """
 
 import asyncio
-from collections.abc import (
-    AsyncIterator,
-    Awaitable,
-    Callable,
-    Iterable,
-    Mapping,
-    Sequence,
-)
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from itertools import islice
 from typing import NamedTuple
 
@@ -33,13 +26,10 @@ from fairwarning.engine.rereads import Rereads, batches
 from fairwarning.engine.scope_view import Member, View
 from fairwarning.engine.step_back import StepBack, must_begin_anew
 
-PAGE_SCOPES_MAX = 1_000
+PAGE_SCOPES_MAX = 1_000  # At the start nobody polls yet, so pages may be large.
 RELOAD_SCOPES_MAX = 200
-"""The number of scopes in a page during a reload. It is small because polls wait while a page is
-decoded.
-"""
-SEARCH_SLICE = 10_000
-"""How many names are searched at once. That takes about 1 ms, and polls wait for it."""
+"""The number of scopes that a reload decodes at once. It is small, because polls wait then."""
+SEARCH_SLICE = 10_000  # So many names take 1 ms to search, and polls wait for it.
 LOST = "the store had stepped back behind a document that was served"
 
 BeginsAnew = Callable[[ScopeId, BeginAnew], Awaitable[Receipt]]
@@ -69,9 +59,7 @@ class Views:
         self.by_address: Callable[[str], Member | None] = self._addresses.find
         self._by_name: dict[str, Member | list[Member]] = {}
         self._deleted: dict[ScopeId, frozenset[InstanceName]] = {}
-        """The deleted instances that each roster still contains. Scopes without such instances are
-        missing.
-        """
+        """The deleted instances that each roster still contains, if it contains any."""
         self._rereads = Rereads(self._read)
         self._called: dict[str, list[ScopeId]] = {}
         self._called_at = -1
@@ -96,9 +84,7 @@ class Views:
         await self._rereads.close()
 
     def put(self, scope: Scope) -> None:
-        """Show the scope as a commit of this node has left it. The call may come late; an older
-        scope is then ignored.
-        """
+        """Show the scope after a commit of this node, unless a newer one is shown already."""
         view = self._views.get(scope.id)
         if view is None or (view.era == self._era and scope.revision > view.revision):
             if self._accept(scope):
@@ -108,8 +94,7 @@ class Views:
             self._rereads.read_soon(scope.id)
 
     def refuse_other_past(self, stored: Scope) -> None:
-        """Raise OtherPast if the stored scope is older than the scope that this node shows, or
-        differs at the same revision.
+        """Raise OtherPast if this node shows a newer or another state than the stored scope.
 
         The store has then stepped back, and a change would give a document number that was shown to
         a second document.
@@ -123,18 +108,14 @@ class Views:
             raise OtherPast("the store has less than this node has shown; ask again in a moment")
 
     def on_signal(self, signal: Signal) -> None:
-        """Follow a signal. The signal of a commit of this node has the scope; otherwise the scope
-        is read again.
-        """
+        """Show the scope that this node has changed, or read the one that another has changed."""
         if signal.scope is not None:
             self.put(signal.scope)
         elif signal.scope_id:
             self._rereads.read_soon(signal.scope_id)
 
     def on_entry(self, entry: Entry) -> None:
-        """Read the scope of this journal entry again if its view is older. This is needed because
-        signals of other nodes can be lost, and journal entries cannot.
-        """
+        """Read the scope again if its view is older, because a signal of the change can be lost."""
         if not entry.scope_id:
             # The entry belongs to no scope.
             return
@@ -157,9 +138,7 @@ class Views:
         return self._step_back is not None
 
     def begin_era(self, step_back: StepBack) -> None:
-        """Begin a new era after a step back. From now on only scopes that are read in this era
-        count.
-        """
+        """Begin a new era after a step back. Only scopes that are read in this era count."""
         self._era += 1
         self._step_back = step_back.joined(self._step_back)
         self.contradicted.clear()
@@ -198,11 +177,7 @@ class Views:
                 self.on_news(scope_id, scope.revision)
 
     def _is_less(self, scope: Scope | None, scope_id: ScopeId, known: int) -> bool:
-        """Return whether the store has an older state of this scope than before.
-
-        A store never removes a scope, and a revision of a scope never changes, so this proves a
-        step back.
-        """
+        """Return whether the store has an older state of this scope than before (a step back)."""
         if known < 0:
             return False
         if scope is None or scope.revision < known:
@@ -211,7 +186,7 @@ class Views:
         return scope.revision == view.revision and not view.is_of(scope)
 
     async def _take(self, scope: Scope, era: int) -> None:
-        """Show a scope that was read in the era `era`."""
+        """Show a scope that was read in this era, if nothing newer is shown."""
         view = self._views.get(scope.id)
         if view is not None and era == self._era and self._must_begin_anew(scope):
             scope = await self._anew(scope, view)
@@ -240,9 +215,7 @@ class Views:
         return (await self._begin_anew(scope.id, command)).scope
 
     async def begin_anew(self, view: View) -> None:
-        """Begin a new activation, because an instance has a document of the present one that the
-        store has lost.
-        """
+        """Begin a new activation, because the store has lost a document that an instance has."""
         assert view.activated_ms is not None
         command = BeginAnew(
             activated_ms=view.activated_ms, served_ms=view.activated_ms, reason=LOST
@@ -250,9 +223,7 @@ class Views:
         self.put((await self._begin_anew(view.scope_id, command)).scope)
 
     def _accept(self, scope: Scope) -> bool:
-        """Show the scope. Returns False if it contradicts the document that is shown, so that the
-        store has stepped back.
-        """
+        """Show the scope. Returns False if it proves that the store has stepped back."""
         view = self._views.get(scope.id)
         if view is None:
             view = self._views[scope.id] = View(scope.id, is_test=scope.roster.test)
@@ -271,9 +242,7 @@ class Views:
         return found if isinstance(found, list) else [found]
 
     def deleted(self, name: str) -> list[ScopeId]:
-        """Return the scopes in which an instance of this name was deleted, as long as their rosters
-        contain it.
-        """
+        """Return the scopes whose rosters still have a deleted instance of this name."""
         return [id for id, names in self._deleted.items() if name in names]
 
     def has_scope(self, scope_id: ScopeId) -> bool:
@@ -292,18 +261,14 @@ class Views:
         return any(self._views[id].is_test for id in self.ids())
 
     def scopes_called(self, last: str) -> Sequence[ScopeId]:
-        """Return the scopes whose id has this text as its last part or the part before it, which is
-        the name of a scale set.
-        """
+        """Return the scopes whose id ends with this name, or with it and a placement group."""
         if self._called_at != self.generation:
             self._called_at = self.generation
             self._called = _by_last_parts(self.ids())
         return self._called.get(last, ())
 
     def search(self, text: str) -> list[ScopeId]:
-        """Return the scopes that have this text in their id or in the name of an instance, in upper
-        or lower case.
-        """
+        """Return the scopes with this text in their id or an instance's name, in any case."""
         wanted = text.lower()
         return sorted(
             id
@@ -327,22 +292,16 @@ class Views:
         return sorted(found[:limit])
 
     def some_names(self, limit: int) -> list[str]:
-        """Return the first names in alphabetical order, out of the thousand that were
-        added first.
-        """
+        """Return the first names in alphabetical order, of the thousand that were added first."""
         return sorted(islice(self._by_name, 1_000))[:limit]
 
     def is_asked(self, scope_id: ScopeId) -> bool:
-        """Return whether an instance of the scope has asked this node since the last note, or waits
-        now.
-        """
+        """Return whether an instance of the scope has asked since the last note, or waits now."""
         view = self._views.get(scope_id)
         return view is not None and bool(view.is_asked or view.listeners)
 
     def asked(self) -> list[View]:
-        """Return the views that were asked since the last note, or that have somebody
-        waiting now.
-        """
+        """Return the views that were asked since the last note, or that have a waiting poll."""
         return [each for each in self._views.values() if each.is_asked or each.listeners]
 
     def summary(self) -> "Summary":
@@ -408,18 +367,14 @@ class Views:
         self._deleted.pop(view.scope_id, None)
 
     def _note_deleted(self, id: ScopeId, roster: Roster, live: set[InstanceName]) -> None:
-        """Remember the deleted instances of the roster. Most scopes have none and take no memory
-        here.
-        """
+        """Remember the deleted instances. Most scopes have none and take no memory here."""
         if len(live) < len(roster.instances):
             self._deleted[id] = frozenset(roster.instances.keys() - live)
         else:
             self._deleted.pop(id, None)
 
     def _add_name(self, member: Member) -> None:
-        """Add a name to the index. Most names are unique, so most entries are a member and not a
-        list.
-        """
+        """Add a name. Most names are unique, so most entries are a member and not a list."""
         others = self._by_name.get(member.name)
         if others is None:
             self._by_name[member.name] = member

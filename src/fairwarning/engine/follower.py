@@ -18,25 +18,19 @@ from typing import NamedTuple
 from fairwarning.core.instants import Instant
 from fairwarning.core.model import ScopeId
 from fairwarning.core.transitions import HOUSEKEEPING
-from fairwarning.engine.change_feed import (
-    OUTAGE_PAUSE_S,
-    PAGE_ENTRIES_MAX,
-    RECHECK_S,
-    Feed,
-    pause,
-)
+from fairwarning.engine.change_feed import OUTAGE_PAUSE_S, PAGE_ENTRIES_MAX, RECHECK_S, Feed, pause
 from fairwarning.engine.document_views import Views
 from fairwarning.engine.journal_reader import JournalReader, Mark, PastChanged
 from fairwarning.engine.protocols import Entry, Receipt, Store, StoreDown
 from fairwarning.engine.rereads import answer
 from fairwarning.engine.step_back import StepBack
 
-REMEMBERED_AT_START = 1_000
-REMEMBERED_MAX = 10_000
-CHECK_EVERY_S = 1.0
-READ_AGAIN_MAX = 200
+REMEMBERED_AT_START = 1_000  # Enough to notice a step back right after the start.
+REMEMBERED_MAX = 10_000  # Enough to find what is left after a long step back.
+CHECK_EVERY_S = 1.0  # Many callers may ask for the same check at once.
+READ_AGAIN_MAX = 200  # One look must not keep the store busy for long.
 LOOKS_MAX = 4
-"""How often a scope is read again for a revision that is not in the journal."""
+"""How often a scope is read for a revision that the journal lacks: it may have no entry."""
 
 _log = logging.getLogger(__name__)
 
@@ -67,10 +61,7 @@ class UnconfirmedRevisions:
             self._new[scope_id] = UnconfirmedRevision(revision)
 
     def may_expect(self, scope_id: ScopeId, revision: int, at_ms: Instant) -> bool:
-        """Note a commit of this node. Its entry may already have been read from the journal.
-
-        Returns False if the journal has another commit at this revision.
-        """
+        """Note a commit of this node. Returns False if the journal has another at its revision."""
         met, met_ms = self._met.get(scope_id, (0, at_ms))
         if revision > met:
             self._own.setdefault(scope_id, {})[revision] = at_ms
@@ -78,9 +69,7 @@ class UnconfirmedRevisions:
         return revision != met or at_ms == met_ms
 
     def is_met_by(self, entry: Entry) -> bool:
-        """Note that this entry was read. Returns False if the journal skips a commit of this node
-        or has another at its revision.
-        """
+        """Note that an entry was read. Returns False if a commit of this node is missing."""
         self._met[entry.scope_id] = (entry.revision, entry.at_ms)
         for told in (self._new, self._old):
             if entry.revision >= told.get(entry.scope_id, _NOTHING).revision:
@@ -95,9 +84,7 @@ class UnconfirmedRevisions:
         return is_right and is_complete
 
     def overdue(self) -> list[ScopeId]:
-        """Return the scopes whose revisions were already missing at the last call, so that the
-        caller reads them again.
-        """
+        """Return the scopes to read again: their revisions were missing at the last call, too."""
         # Commits of this node come first; other revisions are mostly just late.
         by_weight = sorted(self._old.items(), key=lambda each: each[0] not in self._own)
         taken = dict(by_weight[:READ_AGAIN_MAX])
@@ -112,9 +99,7 @@ class UnconfirmedRevisions:
         return list(taken)
 
     def clear(self) -> list[ScopeId]:
-        """Forget all revisions. Returns the scopes that had revisions which were not in the
-        journal.
-        """
+        """Forget all revisions. Returns the scopes of those that the journal does not have."""
         left = sorted({*self._new, *self._old, *self._own})
         self._new, self._old, self._own, self._met = {}, {}, {}, {}
         return left
@@ -136,16 +121,14 @@ class Follower:
         self._wake: asyncio.Event | None = None
         self._looked_s = self._proved_s = float("-inf")
         self._true_s = float("-inf")
-        """When the last look began that reached the end of the journal."""
+        """The time up to which the views are known to be complete, by the event loop's clock."""
         self.step_backs = 0
         views.on_news = self._unconfirmed.note
         views.on_contradiction = self._ring
         feed.find_loss = partial(self.check, at_once=True)
 
     async def begin(self) -> None:
-        """Begin at the end of the journal. Call this before the views are loaded, so that no change
-        is missed.
-        """
+        """Begin at the end of the journal. Call this before the views are loaded."""
         self._true_s = _now_s()
         await self._reader.begin_at_end(REMEMBERED_AT_START)
 

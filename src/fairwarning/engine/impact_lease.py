@@ -18,7 +18,7 @@ from fairwarning.core.refusals import Refused
 from fairwarning.engine.protocols import Alarm, Clock, LeaseLost, Order, Receipt, StoreDown
 
 RETRY_PAUSE_MS = 500
-"""The pause between two attempts to reach a store that is down."""
+"""The pause before asking a store again that is down. A lease must not run out meanwhile."""
 
 Submit = Callable[[ScopeId, Command], Awaitable[Receipt]]
 _log = logging.getLogger(__name__)
@@ -51,9 +51,7 @@ class Lease:
         self._spare_ms = min(timing.lease_ms, timing.attempt_ms) // 3
 
     def is_continued_by(self, work: Work) -> bool:
-        """Return whether the driver call that is running here also serves this attempt of
-        our node.
-        """
+        """Return whether the driver call that is running here also serves this attempt."""
         if self.is_over:
             return False
         # The node got another name when the store stepped back. Its calls went on.
@@ -64,7 +62,7 @@ class Lease:
         return is_renamed or is_next
 
     def extend(self, work: Work, until_ms: int) -> None:
-        """Let the running driver call serve this attempt from now on."""
+        """Use the driver call that is running for this later attempt, too."""
         assert work.node is not None
         assert work.lease_until_ms is not None
         self.attempt, self._node, self._failures = work.attempt, work.node, work.failures
@@ -77,10 +75,8 @@ class Lease:
         return replace(self.order, lease_until_ms=self._stored_until_ms)
 
     async def confirm(self, alarm: Alarm) -> None:
-        """Return when the lease is known to hold for some more time. Raises LeaseLost if it is
-        lost.
-
-        If needed, the lease is renewed first. While the store is down, this waits.
+        """Return when the lease holds for some more time. Raises LeaseLost if it is lost. If
+        needed, the lease is renewed first. While the store is down, this waits.
         """
         while not self._holds():
             try:
@@ -135,9 +131,8 @@ class Lease:
 
 
 def known_until_ms(receipt: Receipt, work: Work, began_ms: int) -> int:
-    """Return the end of the lease by the steady clock, or an earlier time.
-
-    It is safe because the store read its clock after the transaction was begun.
+    """Return the end of the lease by the steady clock, or an earlier time. It is safe because the
+    store read its clock after the transaction was begun.
     """
     assert work.lease_until_ms is not None
     return began_ms + (work.lease_until_ms - receipt.at_ms)

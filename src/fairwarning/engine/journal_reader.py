@@ -15,13 +15,11 @@ from fairwarning.core.model import ScopeId
 from fairwarning.core.transitions import kind_of
 from fairwarning.engine.protocols import START, Entry, Position, Store
 
-MARKS_MAX = 100
+MARKS_MAX = 100  # A store that steps back seldom loses more.
 
 
 class Mark(NamedTuple):
-    """The part of an entry that the reader remembers. It is enough to distinguish two entries at
-    the same position.
-    """
+    """The part of an entry that tells it from any other entry at the same position."""
 
     position: Position
     scope_id: ScopeId
@@ -36,9 +34,7 @@ class PastChanged(Exception):
     def __init__(self, common: Mark | None, lost: tuple[Mark, ...]) -> None:
         super().__init__(f"{len(lost)} entries of the journal are gone")
         self.common = common
-        """The newest entry that was read and is still there. None if no remembered entry
-        is there.
-        """
+        """The newest remembered entry that is still there, or None."""
         self.lost = lost
 
 
@@ -53,9 +49,7 @@ class JournalReader:
     ) -> None:
         self._store = store
         self._after = after
-        """The position where the reader begins. It is used only until the first entry was
-        passed.
-        """
+        """The position where the reader begins. It is used until the first entry was passed."""
         self._marks: deque[Mark] = deque(maxlen=marks_max)
 
     @property
@@ -63,9 +57,7 @@ class JournalReader:
         return self._marks[-1] if self._marks else None
 
     async def page(self, limit: int) -> list[Entry]:
-        """Return the entries after the last one that was passed. Raises PastChanged or
-        StoreDown.
-        """
+        """Return the entries after the last passed one. Raises PastChanged or StoreDown."""
         if not self._marks:
             return await self._store.journal(after=self._after, limit=limit)
         last = self._marks[-1]
@@ -75,27 +67,20 @@ class JournalReader:
         return page[1:]
 
     def passed(self, entry: Entry) -> None:
-        """Let the next page begin after this entry."""
+        """Remember this entry as read, so that the next page begins after it."""
         self._marks.append(mark_of(entry))
 
     def go_back(self, common: Mark) -> None:
-        """Let the next page begin after this entry, which must be one of those that are
-        remembered.
-        """
+        """Forget the entries after this one, so that the next page begins after it."""
         while self._marks[-1] != common:
             self._marks.pop()
 
     async def begin_before(self, position: Position, number: int = 1) -> None:
-        """Let the next page begin at this position. The last `number` entries before it are
-        remembered.
-        """
+        """Let the next page begin at this position, and remember the `number` entries before."""
         self._begin(await self._store.history(before=position, limit=number))
 
     async def begin_at_end(self, number: int) -> None:
-        """Let the next page begin with the entries that are committed from now on.
-
-        The last `number` entries before them are remembered, to notice a step back.
-        """
+        """Let the next page begin at the end, and remember the `number` entries before it."""
         self._begin(await self._store.history(limit=number))
 
     def _begin(self, newest_first: list[Entry]) -> None:
@@ -104,9 +89,7 @@ class JournalReader:
         self._marks.extend(mark_of(each) for each in reversed(newest_first))
 
     async def _changed(self) -> PastChanged:
-        """Return the exception that says which remembered entries are lost. It finds the first lost
-        one by binary search.
-        """
+        """Find the lost entries by binary search, and return the exception that names them."""
         marks = list(self._marks)
         shared, lost = 0, len(marks) - 1
         while shared < lost:

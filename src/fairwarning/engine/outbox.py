@@ -35,7 +35,7 @@ from fairwarning.engine.protocols import (
     StoreDown,
 )
 
-REASON_CHARS_MAX = 500
+REASON_CHARS_MAX = 500  # The reason is kept in the scope and in the journal.
 
 Report = ReportDone | ReportFailure
 _log = logging.getLogger(__name__)
@@ -56,9 +56,7 @@ class Outbox:
         self._attempts: dict[ScopeId, dict[EventId, int]] = {}
         """The last attempt that was taken for each event under way."""
         self._asks_first = False
-        """Whether the driver is asked before the first attempt too, because the store may have lost
-        attempts.
-        """
+        """Whether the driver is asked before the first attempt, as the store may have lost one."""
         self._is_closed = False
         self._left: list[Lease] = []
         """The work that was handed to this node after it was stopped. It is to be given back."""
@@ -67,22 +65,18 @@ class Outbox:
         self._is_closed = False
 
     def change_node(self, node: NodeId) -> None:
-        """Continue under another name, after the store has stepped back to an older state.
+        """Continue under another name, because the store has stepped back to an older state.
 
-        Revisions are now counted from that state. Work that the store has handed to the old name
-        may have been done already, so it is left until its lease ends. From now on the driver is
-        asked before the first attempt too. Impacts under way go on.
+        Work that the store has handed to the old name may be done already, so it is left until its
+        lease ends. From now on the driver is asked before the first attempt too. Impacts under way
+        go on.
         """
         self._node = node
         self._asks_first = True
         self._newest, self._attempts = {}, {}
 
     def take(self, receipt: Receipt, began_ms: int) -> None:
-        """Start the work that this commit or an earlier one has handed to this node, each attempt
-        once.
-
-        `began_ms` is when the transaction began, by the steady clock.
-        """
+        """Start the work that was handed to this node. `began_ms` is the transaction's begin."""
         scope = receipt.scope
         if scope.revision <= self._newest.get(scope.id, 0):
             return
@@ -107,7 +101,9 @@ class Outbox:
 
     def _begin(self, scope: Scope, event: Event, work: Work, until_ms: int) -> None:
         may_be_under_way = work.attempt > 1 or self._asks_first
-        earlier = self._earlier_calls(event.id) if may_be_under_way else {}
+        earlier: dict[asyncio.Task[None], Lease] = {}
+        if may_be_under_way:
+            earlier = {task: old for task, old in self._tasks.items() if old.order.key == event.id}
         for lease in earlier.values():
             if lease.is_continued_by(work):
                 lease.extend(work, until_ms)
@@ -125,9 +121,6 @@ class Outbox:
         # Not in the task itself: a task that is cancelled before its first turn never runs.
         task.add_done_callback(lambda _: alarm.close())
 
-    def _earlier_calls(self, event_id: EventId) -> dict[asyncio.Task[None], Lease]:
-        return {task: each for task, each in self._tasks.items() if each.order.key == event_id}
-
     async def stop(self) -> None:
         """Cancel the driver calls. From now on nothing is begun. Call `give_back` next."""
         self._is_closed = True
@@ -138,11 +131,8 @@ class Outbox:
         self._left += running.values()
 
     async def give_back(self) -> None:
-        """Give back the work that this node still has, so that nobody must wait until the lease
-        ends.
-
-        Call this when no commit of this node is under way. Otherwise the work of that commit is not
-        given back.
+        """Give back the work that this node still has, so that nobody waits for its lease to end.
+        Call this when no commit is under way, because a commit may hand work to this node.
         """
         left, self._left = self._left, []
         await asyncio.gather(*(lease.give_back() for lease in left))
@@ -155,9 +145,7 @@ class Outbox:
     async def _run(
         self, driver: str, lease: Lease, alarm: Alarm, earlier: Sequence[asyncio.Task[None]]
     ) -> None:
-        """Carry out the impact. `earlier` attempts that are still running here are
-        cancelled first.
-        """
+        """Carry out the impact, after `earlier` attempts that are running here were cancelled."""
         for task in earlier:
             task.cancel()
         if earlier:
@@ -178,9 +166,7 @@ class Outbox:
                 await asyncio.gather(job, return_exceptions=True)
 
     async def _attempt(self, name: str, lease: Lease, alarm: Alarm, keeper: Alarm) -> Report | None:
-        """Call the driver and return its report. The report is None if this node no longer has the
-        work.
-        """
+        """Call the driver and return its report, or None if this node no longer has the work."""
         order = lease.order
         try:
             driver = self._drivers.get(name)
@@ -210,9 +196,7 @@ class Outbox:
     async def _report_of(
         self, job: asyncio.Task[Report | None], lease: Lease, alarm: Alarm
     ) -> Report | None:
-        """Renew the lease until the job ends, and return its report. It is None if this node has
-        lost the work.
-        """
+        """Renew the lease until the job ends. Return its report, or None if the lease is lost."""
         pause_ms = self._timing.lease_ms // 2
         while True:
             await alarm.pause(pause_ms)

@@ -32,9 +32,8 @@ T = TypeVar("T")
 
 
 class StoreDown(Exception):
-    """The store cannot be reached, or cannot write. Nothing that was stored is lost.
-
-    A command that raised this may or may not have been carried out. It is safe to repeat it.
+    """The store cannot be reached, or cannot write. Nothing that was stored is lost. A command that
+    raised this may or may not have been carried out. It is safe to repeat it.
     """
 
 
@@ -43,13 +42,11 @@ class ScopeBusy(Exception):
 
 
 class Moment(Struct, frozen=True, kw_only=True):
-    """The time and the count that a step gets beside its scope."""
+    """What a step is told besides its scope: the time, and how many operations are pending."""
 
     now_ms: Instant
     pending_operations: int = 0
-    """The number of pending operations in the subscription. It is 0 unless the transaction has
-    `counting`.
-    """
+    """How many operations are pending in the subscription. It is 0 without `counting`."""
 
 
 Step = Callable[[Scope, Moment], Change]
@@ -68,7 +65,7 @@ class Entry(Struct, frozen=True, kw_only=True):
 
 
 class Receipt(Struct, frozen=True, kw_only=True):
-    """The result of a change that is durable."""
+    """The scope after a stored change, when it was stored, and the transitions that were made."""
 
     scope: Scope
     at_ms: Instant
@@ -83,22 +80,16 @@ class Due(Struct, frozen=True, kw_only=True):
 
 
 class Signal(Struct, frozen=True, kw_only=True):
-    """A signal says that a scope has changed and must be read. If one is lost, the change is only
-    seen later.
-    """
+    """The news that a scope has changed. If it is lost, the change is only seen later."""
 
     scope_id: ScopeId
     next_deadline_ms: Instant | None
     scope: Scope | None = None
-    """The scope after the change, if this node made it. None if another node made it; then read the
-    scope.
-    """
+    """The scope after the change if this node made it. None means that it must be read."""
 
 
 class Record(Struct, frozen=True, kw_only=True):
-    """A small document of the control plane, such as a token, a rollout or a notification
-    target.
-    """
+    """A small document of the control plane, such as a token, a rollout or a target."""
 
     kind: str
     key: str
@@ -113,21 +104,16 @@ class RecordChanged(Exception):
 
 
 class Fence(Struct, frozen=True, kw_only=True):
-    """A fence names a record that must be unchanged when a change is stored. Otherwise nothing is
-    stored.
+    """A record that must be unchanged when a change is stored. Otherwise nothing is stored.
 
     The check and the change are one commit. So a caller that changes the record later sees
     everything that was stored with the fence, and a change that comes too late is not stored.
     """
 
     record: Record
-    """The record as it must be. Its body is compared too, because a record that was deleted and
-    written again begins at revision 1.
-    """
+    """The record as it must be. The body counts too, because a new record begins at revision 1."""
     then: str | None = None
-    """The new body of the record, which is written in the same commit. None leaves the record
-    unchanged.
-    """
+    """The new body of the record, which the same commit writes. None leaves the record as it is."""
 
 
 class FenceBroken(Exception):
@@ -140,9 +126,7 @@ class FenceBroken(Exception):
 
 
 class Choice(Struct, frozen=True, kw_only=True):
-    """A filter for the events of the store, finished ones included. An empty field allows any
-    value.
-    """
+    """A filter for events of the store, finished ones included. An empty field allows any value."""
 
     phases: tuple[Phase, ...] = ()
     types: tuple[EventType, ...] = ()
@@ -171,10 +155,7 @@ class Store(Protocol):
 
     @property
     def is_shared(self) -> bool:
-        """Whether other nodes may write to the store too. If so, signals can be lost, and readers
-        must check for changes.
-        """
-        ...
+        """Whether other nodes may write too. Then signals can be lost, and readers must poll."""
 
     async def open(self) -> None: ...
 
@@ -182,13 +163,11 @@ class Store(Protocol):
 
     def listen(self, listener: Listener) -> None:
         """Call `listener` in the event loop after each commit of this node or of another."""
-        ...
 
     async def create(
         self, scopes: Sequence[Scope], *, by: Actor, why: str = "", fences: Sequence[Fence] = ()
     ) -> None:
         """Create all of the scopes or none. Raises Refused if an id or an address is in use."""
-        ...
 
     async def transact(
         self,
@@ -210,45 +189,30 @@ class Store(Protocol):
         transaction may wait for others of the subscription that count. With `skip_busy`, ScopeBusy
         is raised instead of waiting for another node.
         """
-        ...
 
     async def read(self, scope_id: ScopeId) -> Scope:
         """Return the scope. Raises Refused if the id is unknown."""
-        ...
 
     async def scope_ids(self, *, after: ScopeId | None = None, limit: int) -> list[ScopeId]:
         """Return the ids of up to `limit` scopes after `after`, in order."""
-        ...
 
     async def scopes(self, *, after: ScopeId | None = None, limit: int) -> list[Scope]:
         """Return up to `limit` scopes after `after`, in the order of their ids."""
-        ...
 
     async def find_event(self, event_id: EventId) -> tuple[ScopeId, Event]:
-        """Return an event and its scope, even if the event is finished. Raises Refused if the id is
-        unknown.
-        """
-        ...
+        """Return an event, finished or not, and its scope. Raises Refused if it is unknown."""
 
     async def locate(self, address: str) -> tuple[ScopeId, InstanceName] | None:
         """Return the scope and instance that have this address, or None."""
-        ...
 
     async def note_seen(self, seen: Mapping[ScopeId, Instant]) -> None:
-        """Note that instances of these scopes have asked for their document. This makes no journal
-        entry.
-        """
-        ...
+        """Note that instances of these scopes have polled. This makes no journal entry."""
 
     async def due(self, limit: int) -> Due:
         """Return up to `limit` scopes whose deadline has passed, the oldest deadline first."""
-        ...
 
     async def end(self) -> Position:
-        """Return the end of the journal. A reader that begins here gets everything that is
-        committed from now on.
-        """
-        ...
+        """Return the end of the journal, after which a reader gets all later commits."""
 
     async def journal(
         self,
@@ -258,12 +222,9 @@ class Store(Protocol):
         limit: int,
         inclusive: bool = False,
     ) -> list[Entry]:
-        """Return entries in commit order. A reader that continues from the last position misses
-        none.
-
-        With `inclusive`, the entry at `after` itself is returned too, if it exists.
+        """Return entries in commit order. A reader that continues at the last one misses none. With
+        `inclusive`, the entry at `after` itself is returned too, if it exists.
         """
-        ...
 
     async def history(
         self,
@@ -274,29 +235,21 @@ class Store(Protocol):
         limit: int,
     ) -> list[Entry]:
         """Return entries of the journal, newest first. With `event_id`, only those of one event."""
-        ...
 
     async def events(
         self, choice: Choice, *, before: Mark | None = None, limit: int
     ) -> list[tuple[ScopeId, Event]]:
-        """Return events, newest first, finished ones included. Later pages are as fast as the
-        first.
-        """
-        ...
+        """Return events, newest first. Later pages are as fast as the first."""
 
     async def count_events(self) -> Mapping[tuple[EventType, Phase], int]:
         """Return how many events there are of each type and phase."""
-        ...
 
     async def record(self, kind: str, key: str) -> Record | None: ...
 
     async def records(
         self, kind: str, *, after: str = "", until: str | None = None, limit: int
     ) -> list[Record]:
-        """Return records in the order of their keys, compared by bytes. `after` is excluded,
-        `until` is included.
-        """
-        ...
+        """Return records in the byte order of their keys, after `after` and up to `until`."""
 
     async def keep(
         self,
@@ -310,12 +263,11 @@ class Store(Protocol):
         why: str = "",
         fences: Sequence[Fence] = (),
     ) -> Record:
-        """Write a record and return it. With `note`, a journal entry is written in the same commit.
+        """Write a record and return it. With `note`, the same commit writes a journal entry.
 
         Raises RecordChanged if the revision is not `expected`; 0 means that the record must not
         exist. The journal entry has scope_id "" and revision 0.
         """
-        ...
 
     async def drop(
         self,
@@ -328,66 +280,44 @@ class Store(Protocol):
         why: str = "",
         fences: Sequence[Fence] = (),
     ) -> bool:
-        """Delete a record. Returns whether it existed. Raises RecordChanged if its revision is not
-        `expected`.
-        """
-        ...
+        """Delete a record. Returns whether it existed. Raises RecordChanged as `keep` does."""
 
 
 class Alarm(Protocol):
     """An alarm lets one sleeper wait until an instant, or until somebody rings."""
 
     async def wait(self, until: Instant | None) -> None:
-        """Return at `until` or when somebody rings, whichever is first. If it was rung before,
-        return at once.
-        """
-        ...
+        """Return at `until` or when somebody rings, at once if somebody has rung before."""
 
     async def pause(self, for_ms: int | None) -> None:
-        """Wait for a duration, or until somebody rings. Setting the clock does not change the
-        duration.
-        """
-        ...
+        """Wait for a duration, whatever the wall clock says, or until somebody rings."""
 
     def ring(self) -> None: ...
 
     def close(self) -> None:
         """End the alarm. A virtual clock no longer waits for its owner."""
-        ...
 
 
 class Clock(Protocol):
     def now(self) -> Instant: ...
 
     def steady_ms(self) -> int:
-        """Return the milliseconds since some fixed instant. Setting the clock does not
-        change them.
-        """
-        ...
+        """Return the milliseconds since a fixed instant. Setting the clock does not change them."""
 
     def alarm(self) -> Alarm:
-        """Return an alarm for one activity. A virtual clock counts the activity as busy until it
-        waits or closes the alarm.
-        """
-        ...
+        """Return an alarm for one activity, which is busy until it waits or closes the alarm."""
 
 
 class Order(Struct, frozen=True, kw_only=True):
-    """An order is an impact that a driver is to carry out. Only the attempt, the node and the lease
-    differ between attempts.
-    """
+    """An impact for a driver. Attempts differ only in their number, node and lease."""
 
     key: EventId
     attempt: int
-    """The number of the attempt, from 1 on. A driver that has seen a higher one for this key must
-    refuse a lower one.
-    """
+    """The number of the attempt, from 1 on. A driver refuses it if it has seen a higher one."""
     node: NodeId
     """The node that has this attempt."""
     lease_until_ms: Instant
-    """The end of the lease of the node, by the clock of the store. The node renews it while it
-    works.
-    """
+    """The end of the node's lease by the store's clock. The node renews it while it works."""
     may_be_under_way: bool = False
     """Whether an earlier attempt may have begun the impact, so that `find` must be called first."""
     type: EventType
@@ -421,19 +351,13 @@ class LeaseLost(Exception):
 class Lease(Protocol):
     async def confirm(self, alarm: Alarm) -> None:
         """Return if the lease of this node is known to hold. Otherwise raise LeaseLost."""
-        ...
 
 
 class Driver(Protocol):
-    """A driver does the real work: it freezes, reboots, redeploys, starts, stops or deletes an
-    instance.
-    """
+    """A driver really freezes, reboots, redeploys, starts, stops or deletes an instance."""
 
     async def find(self, order: Order) -> Found:
-        """Return what became of the impact with this key. It is called before each order that may
-        be under way.
-        """
-        ...
+        """Return what became of the impact. It is called before an order that may be under way."""
 
     async def carry_out(self, order: Order, alarm: Alarm, lease: Lease) -> None:
         """Carry out the impact, and return when it is over. Raises DriverFailed if that is not
@@ -444,7 +368,6 @@ class Driver(Protocol):
         before the call; a driver that waits before it acts must confirm it again. Wait only with
         `alarm`, so that a virtual clock can move.
         """
-        ...
 
 
 Drivers = Mapping[str, Driver]
@@ -455,7 +378,6 @@ class Apart(Protocol):
     """A way to run long computations so that other work need not wait for them."""
 
     async def __call__(self, work: Callable[..., T], *given: Any, is_long: bool = False) -> T:
-        """Run `work` with the arguments `given`, and return its result. `is_long` says that it may
-        take more than a moment; then it must not change its arguments.
+        """Run `work` with the arguments `given`, and return its result. With `is_long` it may take
+        more than a moment; then it must not change its arguments.
         """
-        ...

@@ -14,7 +14,7 @@ from fairwarning.core.faults import FaultKind
 from fairwarning.core.instants import Instant
 from fairwarning.core.model import InstanceName, ScopeId
 
-KEPT = 200
+KEPT = 200  # Enough to follow a handler, and little memory.
 
 
 class Request(Struct, frozen=True, kw_only=True):

@@ -12,8 +12,8 @@ from typing import TypeVar
 from fairwarning.core.model import ScopeId
 from fairwarning.engine.protocols import StoreDown
 
-READS_AT_ONCE_MAX = 8
-PAUSE_S = 0.2
+READS_AT_ONCE_MAX = 8  # Fewer than the connections to the database, so others get some.
+PAUSE_S = 0.2  # Polls may be answered from an old view until the read succeeds.
 
 T = TypeVar("T")
 
@@ -98,7 +98,7 @@ class Rereads:
 
 
 def answer(waiting: Iterable[asyncio.Future[None]], error: Exception | None = None) -> None:
-    """Let the waiting callers go on, or raise `error` in them."""
+    """End the wait of these callers. If `error` is given, it is raised in each of them."""
     for each in waiting:
         if each.done():
             continue  # This caller has gone away.

@@ -1,6 +1,4 @@
-"""This module keeps rollouts as records of the store. A record is written only if it is unchanged
-since it was read.
-"""
+"""This module keeps rollouts as records of the store, and changes them by compare-and-set."""
 
 from collections.abc import AsyncIterator
 
@@ -15,7 +13,7 @@ from fairwarning.core.transitions import Noted
 from fairwarning.engine.protocols import Record, Store, StoreDown
 
 KIND = "rollout"
-PAGE_RECORDS_MAX = 50
+PAGE_RECORDS_MAX = 50  # Few, because a rollout of many scopes is a large record.
 _NINES = str.maketrans("0123456789", "9876543210")
 
 _decoder = msgspec.json.Decoder(Rollout)
@@ -32,18 +30,12 @@ class RolloutRecords:
         self._until: str | None = None
         """The key of the oldest rollout that may be unfinished, or None if it is not known."""
         self._read: dict[str, Kept] = {}
-        """The unfinished rollouts as they were last read. They are kept because large ones are slow
-        to decode.
-        """
+        """The unfinished rollouts as they were last read, because large ones are slow to decode."""
         self._era = 0
-        """A number that rises with each step back of the store. Records that were asked for before
-        it are not remembered.
-        """
+        """How often the store has stepped back. Answers from before are not remembered."""
 
     def forget(self) -> None:
-        """Forget all that is remembered, because the store has stepped back and a revision may have
-        another body.
-        """
+        """Forget what was read, because the store has stepped back and may have other bodies."""
         self._until = None
         self._read.clear()
         self._era += 1
@@ -69,8 +61,7 @@ class RolloutRecords:
         return [self._kept(record, era).rollout for record in records]
 
     async def unfinished(self, now: Instant) -> list[Kept]:
-        """Return the unfinished rollouts. It reads back to the oldest one that was unfinished the
-        last time.
+        """Return the unfinished rollouts, back to the oldest one of the last call.
 
         It reads at least one day back, because the clocks of nodes differ and a new rollout may not
         have the newest id.
@@ -82,9 +73,7 @@ class RolloutRecords:
         return found
 
     async def find_seeded(self, seed: str, now: Instant) -> RolloutId:
-        """Return the rollout of the last day that was created with this seed. Raises Refused if
-        there is none.
-        """
+        """Return the rollout of the last day with this seed. Raises Refused if there is none."""
         async for kept in self._back_to(_yesterday(now)):
             if kept.rollout.seed == seed:
                 return kept.rollout.id
@@ -110,9 +99,7 @@ class RolloutRecords:
         why: str = "",
         action: str | None = None,
     ) -> Kept:
-        """Write the rollout. With `action`, a journal entry is written too. Raises RecordChanged if
-        the revision is not `expected`.
-        """
+        """Write the rollout, with a journal entry if there is an `action`. Raises RecordChanged."""
         note = None
         if action is not None:
             detail = rollout.outcome or rollout.spec.name
@@ -137,9 +124,7 @@ class RolloutRecords:
 
 
 def _key(id: str | RolloutId) -> str:
-    """Return the key of a rollout. Each digit of the id is replaced by 9 minus the digit, so that
-    the newest rollout has the first key.
-    """
+    """Return the key of a rollout: 9 minus each digit of its id, so that the newest is first."""
     return id.translate(_NINES)
 
 

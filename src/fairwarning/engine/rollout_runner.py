@@ -16,20 +16,13 @@ from fairwarning.core.refusals import Code, Refused
 from fairwarning.core.rollouts.advance import Advance, Announce, Withdraw, advance
 from fairwarning.core.rollouts.concurrency import concerns
 from fairwarning.core.rollouts.model import ACTIVE, Rollout
-from fairwarning.engine.protocols import (
-    Alarm,
-    Clock,
-    RecordChanged,
-    Signal,
-    Store,
-    StoreDown,
-)
+from fairwarning.engine.protocols import Alarm, Clock, RecordChanged, Signal, Store, StoreDown
 from fairwarning.engine.rollout_records import Kept, RolloutRecords
 from fairwarning.engine.service import Engine
 
-RECHECK_MS = 5_000
-OUTAGE_PAUSE_MS = 500
-REFUSED_PAUSE_MS = 1_000
+RECHECK_MS = 5_000  # How late a step may be if a signal was lost.
+OUTAGE_PAUSE_MS = 500  # Short enough to go on soon after an outage.
+REFUSED_PAUSE_MS = 1_000  # What refuses a step, such as another event, lasts longer.
 
 _OUTSIDE = ScopeId("")
 """The scope id of signals that say that a rollout has changed, perhaps on another node."""
@@ -47,8 +40,7 @@ class RolloutRunner:
         self._alarm: Alarm | None = None
         self._listens = False
         self.turn = asyncio.Lock()
-        """A lock that is held from storing an announcement until it is made. So this node announces
-        nothing after a pause or a cancel was answered.
+        """A lock for announcing, so that nothing is announced after a pause was answered.
         """
 
     def start(self) -> asyncio.Task[None]:
@@ -69,9 +61,7 @@ class RolloutRunner:
         return (await self._store.due(1)).now_ms if self._store.is_shared else self._clock.now()
 
     async def look(self) -> Instant | None:
-        """Advance all unfinished rollouts as far as possible. Returns when to look again,
-        or None.
-        """
+        """Advance all unfinished rollouts. Returns when to look again, or None."""
         self._watched = {_OUTSIDE}
         wake: list[Instant] = []
         for listed in await self._records.unfinished(await self.now()):
@@ -144,9 +134,7 @@ class RolloutRunner:
         return await self._records.keep(rollout, expected=kept.revision, by=ENGINE, action=action)
 
     async def _do(self, rollout: Rollout, next: Advance) -> bool:
-        """Announce and withdraw what `next` says. Returns False if a command was refused, so that
-        it must be decided again.
-        """
+        """Announce and withdraw what `next` says. Returns False if a command was refused."""
         by = Actor(kind="rollout", name=rollout.id)
         orders: tuple[Announce | Withdraw, ...] = next.withdraw + next.announce
         return all([await self._submit(each, by, rollout.spec.name) for each in orders])
@@ -176,9 +164,7 @@ class RolloutRunner:
     async def _past(
         self, rollout: Rollout, scopes: dict[ScopeId, Scope | None]
     ) -> dict[EventId, Event]:
-        """Return the events of the active steps by id, read from the store if their scope no longer
-        has them. Events that replaced them are included.
-        """
+        """Return the events of the active steps and their replacements, even finished ones."""
         past: dict[EventId, Event] = {}
         for step in rollout.steps:
             scope = scopes.get(step.scope_id)

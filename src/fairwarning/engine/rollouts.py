@@ -30,12 +30,10 @@ from fairwarning.engine.rollout_records import RolloutRecords
 from fairwarning.engine.rollout_runner import RolloutRunner
 from fairwarning.engine.service import Engine
 
-PAGE_SCOPES_MAX = 1_000
-READ_ONE_BY_ONE_MAX = 50
+PAGE_SCOPES_MAX = 1_000  # Few questions to the store, even for a large fleet.
+READ_ONE_BY_ONE_MAX = 50  # For more, reading the whole fleet in pages is faster.
 SHORT_MAX = 100
-"""An estimate is quick if the number of scopes times the number of calendar entries is at most
-this.
-"""
+"""An estimate is quick if the scopes times the calendar entries are at most this many."""
 
 _log = logging.getLogger(__name__)
 
@@ -48,9 +46,7 @@ class Rollouts:
     def __init__(
         self, engine: Engine, store: Store, clock: Clock, apart: Apart | None = None
     ) -> None:
-        """`apart` runs computations that may take seconds. Without it they run in the
-        event loop.
-        """
+        """`apart` runs computations that take seconds. Without it they run in the event loop."""
         self._engine = engine
         self._store = store
         self._records = RolloutRecords(store)
@@ -66,10 +62,8 @@ class Rollouts:
         return other
 
     async def start(self) -> None:
-        """Begin to run rollouts.
-
-        Call this before the engine starts. Then an event that became due while no node was running,
-        and whose window has closed, is withdrawn before it can start.
+        """Begin to run rollouts. Call this before the engine starts. Then an event that became due
+        while no node was running, and whose window has closed, is withdrawn before it can start.
         """
         try:
             await self._runner.look()
@@ -94,9 +88,7 @@ class Rollouts:
     async def create(
         self, spec: RolloutSpec, *, by: Actor, why: str = "", seed: str | None = None
     ) -> Rollout:
-        """Create a rollout. Raises Refused if it breaks a rule. For a day, `made_for` finds it by
-        its seed.
-        """
+        """Create a rollout, which `made_for` finds by its seed for a day. Raises Refused."""
         refuse_text("reason", why + by.name)
         refuse_spec(spec)
         scopes = await self._chosen(spec)
@@ -122,16 +114,12 @@ class Rollouts:
             return estimated
 
     async def made_for(self, seed: str) -> Rollout:
-        """Return the rollout that was created with this seed. Raises Refused if there is none of
-        the last day.
-        """
+        """Return the rollout of the last day with this seed. Raises Refused if there is none."""
         found = await self._records.find_seeded(seed, await self._runner.now())
         return await self.get(found)
 
     async def get(self, id: str) -> Rollout:
-        """Return the rollout with estimates in its unfinished steps. Raises Refused if the id is
-        unknown.
-        """
+        """Return the rollout with estimates for unfinished steps. Raises Refused if unknown."""
         rollout = (await self._records.find(id)).rollout
         if rollout.phase is not RolloutPhase.RUNNING:
             return rollout
@@ -179,9 +167,7 @@ class Rollouts:
         return await self._apart(estimate, rollout, scopes, now, is_long=is_long)
 
     async def _chosen(self, spec: RolloutSpec) -> tuple[Scope, ...]:
-        """Return the scopes of the rollout in its order. If it names none, return all scopes that
-        have instances.
-        """
+        """Return the scopes of the rollout in order, or all with instances if it names none."""
         if not spec.scope_ids:
             return tuple([scope async for scope in self._fleet() if scope.roster.live])
         return tuple([await self._store.read(id) for id in dict.fromkeys(spec.scope_ids)])
@@ -225,6 +211,5 @@ def _cancelled(by: Actor, why: str) -> Callable[[Rollout], Rollout]:
 def _refuse_finished(rollout: Rollout) -> None:
     if rollout.is_finished:
         raise Refused(
-            Code.ROLLOUT_FINISHED,
-            f"rollout {rollout.id} is over ({rollout.phase}); start another",
+            Code.ROLLOUT_FINISHED, f"rollout {rollout.id} is over ({rollout.phase}); start another"
         )

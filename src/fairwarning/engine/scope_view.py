@@ -1,6 +1,4 @@
-"""A view has the documents of one scope as its instances see them. A member is one instance with
-its view.
-"""
+"""A view has the documents of one scope. A member is one instance with its view."""
 
 import logging
 from collections.abc import Callable
@@ -11,9 +9,7 @@ from fairwarning.core.instants import Instant
 from fairwarning.core.model import EventId, InstanceName, Scope, ScopeId
 
 EARLIER_MAX = 20
-"""How many earlier activations of a scope are remembered. A store is not expected to step back
-further.
-"""
+"""How many earlier activations are remembered. No store is expected to step back further."""
 
 _log = logging.getLogger(__name__)
 
@@ -30,9 +26,7 @@ class View:
         self.is_test = is_test
         self.revision = -1
         self.era = -1
-        """The era in which the scope was read. `Views` begins a new era at each step back of the
-        store.
-        """
+        """The era in which the scope was read. Each step back of the store begins a new era."""
         self.activated_ms: Instant | None = None
         self.earlier: tuple[Instant, ...] = ()
         """The last few earlier activations that this view has shown. Most scopes have none."""
@@ -40,13 +34,9 @@ class View:
         self.is_asked = False
         """Whether an instance has asked since the last note in the store."""
         self.listeners: dict[Callable[[], None], None] | None = None
-        """The functions to call once, in this order, at the next change. None while
-        nobody waits.
-        """
+        """The functions to call once, in order, at the next change. None if nobody waits."""
         self.forms: dict[int, tuple[bytes, bytes]] = {}
-        """The responses that the endpoint has made from the documents. It is emptied at each
-        change.
-        """
+        """The ready responses of the endpoint, by `Request.form`. Each change empties this."""
         self.unseen: frozenset[EventId] = frozenset()
         """The events in the document that no instance has been shown yet."""
         self._documents: dict[str, bytes] = {}
@@ -84,10 +74,8 @@ class View:
         )
 
     def is_contradicted_by(self, newer: Scope) -> bool:
-        """Return whether a scope of a higher revision has another document under the same number,
-        or a lower number in the same activation.
-
-        Both are possible only if the store has stepped back.
+        """Return whether the newer scope has another document or a lower number than this view.
+        Within one activation, both are possible only if the store has stepped back.
         """
         if newer.activated_ms is None or newer.activated_ms != self.activated_ms:
             return False
@@ -105,10 +93,7 @@ class View:
         return self._tag
 
     def take_unseen(self, version: ApiVersion) -> tuple[EventId, ...]:
-        """Return the events to report as seen when a document of this version is shown.
-
-        Events that the version does not show stay unseen. Each event is returned once.
-        """
+        """Return the unseen events that a document of this version shows, each event once."""
         shown = () if self._shown is None else visible_events(self._shown)
         taken = tuple(e.id for e in shown if e.id in self.unseen and e.type in version.types)
         self.unseen -= frozenset(taken)
@@ -147,9 +132,7 @@ class View:
 
 
 class Member:
-    """An instance and the view of its scope. The object stays the same while the instance
-    is live.
-    """
+    """An instance and its scope's view. It stays the same object while the instance is live."""
 
     __slots__ = ("agent", "allowance", "is_live", "last_s", "name", "per_minute", "polls",
                  "sampled", "second", "view")  # fmt: skip
@@ -168,6 +151,4 @@ class Member:
         """The value of `polls` at the last sample."""
         self.per_minute = 0.0
         self.last_s = 0.0
-        """The time of the last sample that found new polls, in seconds since 1970. 0
-        means never.
-        """
+        """When the last sample found new polls, in seconds since 1970. 0 means never."""

@@ -5,16 +5,10 @@ import logging
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
+from fairwarning.core import limits
 from fairwarning.core.commands import Approve, Cancel, Command, Postpone, Tick
 from fairwarning.core.decide import Change, decide
-from fairwarning.core.limits import (
-    DEFAULT_TIMING,
-    OPERATIONS_PENDING_MAX,
-    Timing,
-    is_counted,
-    refuse_over_limit,
-    refuse_text,
-)
+from fairwarning.core.limits import Timing
 from fairwarning.core.model import ENGINE, Actor, EventId, NodeId, Scope, ScopeId
 from fairwarning.core.refusals import Code, Refused
 from fairwarning.core.resources import Resource, expand
@@ -42,17 +36,15 @@ from fairwarning.engine.timers import Ticker
 _log = logging.getLogger(__name__)
 
 Observer = Callable[[Receipt, Actor, str, float], None]
-"""A function that is called after each commit of this node, with the receipt, the actor, the reason
-and the seconds that the commit took.
-"""
+"""Called after each commit of this node: with receipt, actor, reason and the seconds it took."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
     """The rules of the engine that an operator may set."""
 
-    timing: Timing = field(default=DEFAULT_TIMING)
-    operations_pending_max: int = OPERATIONS_PENDING_MAX
+    timing: Timing = field(default=limits.DEFAULT_TIMING)
+    operations_pending_max: int = limits.OPERATIONS_PENDING_MAX
 
 
 class Engine:
@@ -92,9 +84,7 @@ class Engine:
         self._running: asyncio.Task[None] | None = None
         self._takes_work = True
         self._transactions: dict[asyncio.Task[Receipt], asyncio.Future[Receipt]] = {}
-        """The transactions under way, each with the future on which its caller waits. The caller
-        may have gone away.
-        """
+        """The transactions under way, and the futures of their callers, who may have gone away."""
         self._listens = False
         self._observers: list[Observer] = []
 
@@ -105,9 +95,7 @@ class Engine:
         self._listen()
 
     async def show(self) -> Views:
-        """Load all documents into memory and keep them up to date, for an endpoint on this node.
-        Raises StoreDown.
-        """
+        """Load all documents for an endpoint, and keep them up to date. Raises StoreDown."""
         views = self._views = Views(self._store, self._submit_own)
         self._listen()
         notes = SeenNotes(self._store, self._clock, views, self._rules.timing)
@@ -130,9 +118,7 @@ class Engine:
         return self._views
 
     async def stop(self) -> None:
-        """Stop the engine. Work under way is given back; it continues at the next start or on
-        another node, under the same key.
-        """
+        """Stop the engine. Work under way is given back, for the next start or another node."""
         self._takes_work = False
         if self._running is not None:
             self._running.cancel()
@@ -163,24 +149,19 @@ class Engine:
 
     @property
     def views_lag_s(self) -> float | None:
-        """How many seconds ago the views were known to show everything that is stored.
-
-        It is None if no other node writes to the store, because then the views always show
-        everything.
+        """How many seconds ago the views were known to show everything that is stored. It is None
+        if no other node writes to the store, because then the views always show everything.
         """
         return None if self._follower is None else self._follower.lag_s
 
     async def check_past(self) -> None:
-        """Check whether the store has stepped back. Returns when the views follow the store again.
-        Raises StoreDown.
-        """
+        """Check whether the store has stepped back, and follow it. Raises StoreDown."""
         if self._follower is not None:
             await self._follower.check()
 
     async def _follow(self, scope_id: ScopeId) -> None:
-        """Return when the views show the scope as it is stored. Raises StoreDown.
-
-        The follower must never call this, because it would wait for itself.
+        """Return when the views show the scope as it is stored. Raises StoreDown. The follower must
+        never call this, because it would wait for itself.
         """
         assert self._follower is not None
         await self.views.refresh(scope_id)
@@ -192,9 +173,7 @@ class Engine:
     async def declare(
         self, resources: Iterable[Resource], *, by: Actor, why: str = ""
     ) -> tuple[Scope, ...]:
-        """Add resources to the fleet, all or none, and return their scopes. Raises Refused if one
-        breaks a rule.
-        """
+        """Add resources, all or none, and return their scopes. Raises Refused for a broken rule."""
         scopes = tuple(scope for resource in resources for scope in expand(resource))
         await self.create(scopes, by=by, why=why)
         return scopes
@@ -203,7 +182,7 @@ class Engine:
         self, scopes: Sequence[Scope], *, by: Actor, why: str = "", fences: Sequence[Fence] = ()
     ) -> None:
         """Add scopes as they are, all or none. Raises Refused if an id or an address is in use."""
-        refuse_text("reason", why + by.name)
+        limits.refuse_text("reason", why + by.name)
         await self._store.create(scopes, by=by, why=why, fences=fences)
 
     async def submit(
@@ -215,10 +194,8 @@ class Engine:
         why: str = "",
         fences: Sequence[Fence] = (),
     ) -> Receipt:
-        """Carry out the command. Returns when the change is durable. Raises Refused, FenceBroken or
-        StoreDown.
-        """
-        refuse_text("reason", why + by.name)
+        """Carry out and store the command. Raises Refused, FenceBroken or StoreDown."""
+        limits.refuse_text("reason", why + by.name)
         try:
             try:
                 return await self._transact(scope_id, command, by=by, why=why, fences=fences)
@@ -235,9 +212,7 @@ class Engine:
     async def approve(
         self, event_id: EventId, *, by: Actor, why: str = "", fences: Sequence[Fence] = ()
     ) -> Receipt:
-        """Approve an event by its id, when its scope is not known. Raises Refused, FenceBroken or
-        StoreDown.
-        """
+        """Approve an event by its id alone. Raises Refused, FenceBroken or StoreDown."""
         scope_id, _ = await self._store.find_event(event_id)
         command = Approve(event_id=event_id, by=by)
         return await self.submit(scope_id, command, by=by, why=why, fences=fences)
@@ -246,9 +221,7 @@ class Engine:
         return self._feed.changes(after)
 
     async def _refuse_if_over(self, scope_id: ScopeId, event_id: EventId) -> None:
-        """Raise Refused if the event is over. The store knows this even if the scope has forgotten
-        the event.
-        """
+        """Raise Refused if the event is over. The store knows it even if the scope forgot it."""
         found, event = await self._store.find_event(event_id)
         if found == scope_id:
             raise Refused(
@@ -292,9 +265,7 @@ class Engine:
         skip_busy: bool = False,
         fences: Sequence[Fence] = (),
     ) -> Receipt:
-        """Run the transaction. If the caller is cancelled, the transaction still runs to
-        its end.
-        """
+        """Run the transaction to its end, even if the caller is cancelled."""
         loop = asyncio.get_running_loop()
         transaction = loop.create_task(
             self._commit(scope_id, command, by=by, why=why, skip_busy=skip_busy, fences=fences)
@@ -338,7 +309,7 @@ class Engine:
             self._step(command),
             by=by,
             why=why,
-            counting=is_counted(command),
+            counting=limits.is_counted(command),
             skip_busy=skip_busy,
             fences=fences,
         )
@@ -358,9 +329,11 @@ class Engine:
             if self._follower is not None:
                 self.views.refuse_other_past(scope)
             change = decide(scope, command, moment.now_ms, timing=rules.timing, node=node)
-            if is_counted(command):
+            if limits.is_counted(command):
                 pending_max = rules.operations_pending_max
-                refuse_over_limit(scope, change.scope, moment.pending_operations, pending_max)
+                limits.refuse_over_limit(
+                    scope, change.scope, moment.pending_operations, pending_max
+                )
             return change
 
         return step

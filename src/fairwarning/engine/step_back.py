@@ -10,9 +10,7 @@ from fairwarning.engine.scope_view import View
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepBack:
-    """The store has lost entries of its journal, by a fail-over or because a backup was
-    restored.
-    """
+    """The store has lost entries of its journal, by a fail-over or a restored backup."""
 
     common_ms: Instant | None
     """The time of the newest entry that is not lost. None if it is not known."""
@@ -20,7 +18,7 @@ class StepBack:
     """The scopes that are known to have lost something."""
 
     def joined(self, earlier: "StepBack | None") -> "StepBack":
-        """Return both step backs as one, for views that have followed neither."""
+        """Return one step back that stands for this one and an earlier one."""
         if earlier is None:
             return self
         known = self.common_ms is not None and earlier.common_ms is not None
@@ -32,11 +30,8 @@ class StepBack:
 
 
 def must_begin_anew(served: View, stored: Scope, step_back: StepBack) -> bool:
-    """Return whether a document number of the stored activation may have been served with another
-    document.
-
-    In doubt it returns True, because a new activation only means that instances see a document
-    again.
+    """Return whether a document number of this activation may have been served twice. In doubt it
+    is True, because a new activation only shows instances their document again.
     """
     if stored.activated_ms is None:
         return False

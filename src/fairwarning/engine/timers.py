@@ -13,20 +13,12 @@ from collections.abc import Awaitable, Callable
 from fairwarning.core.instants import Instant
 from fairwarning.core.model import ScopeId
 from fairwarning.core.refusals import Code, Refused
-from fairwarning.engine.protocols import (
-    Alarm,
-    Clock,
-    Due,
-    ScopeBusy,
-    Signal,
-    Store,
-    StoreDown,
-)
+from fairwarning.engine.protocols import Alarm, Clock, Due, ScopeBusy, Signal, Store, StoreDown
 
-BATCH_SCOPES_MAX = 256
-RECHECK_MS = 5_000
-LEFT_PAUSE_MS = 20
-OUTAGE_PAUSE_MS = 500
+BATCH_SCOPES_MAX = 256  # As many as one commit of SQLite takes.
+RECHECK_MS = 5_000  # How late a deadline may be if a signal was lost.
+LEFT_PAUSE_MS = 20  # About as long as the transaction of another node takes.
+OUTAGE_PAUSE_MS = 500  # Short enough to go on soon after an outage.
 
 _log = logging.getLogger(__name__)
 
@@ -100,9 +92,7 @@ class Ticker:
             self._is_asleep = False
 
     async def _tick_all(self, due: Due) -> bool:
-        """Tick these scopes. Returns whether a scope must be tried again, because another node had
-        it or its tick failed.
-        """
+        """Tick these scopes. Returns whether one was busy or failed and must be tried again."""
         results = await asyncio.gather(
             *(self._tick(scope_id) for scope_id in due.scope_ids), return_exceptions=True
         )

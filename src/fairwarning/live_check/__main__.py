@@ -24,8 +24,8 @@ from fairwarning.live_check.rounds import RoundSettings
 from fairwarning.live_check.run import Outcome, Run, RunSettings
 
 _POSTGRES = ("postgresql://", "postgres://")
-_PROGRESS_TTY_S = 1.0
-_PROGRESS_S = 15.0
+_PROGRESS_TTY_S = 1.0  # The line is replaced, so it may be frequent.
+_PROGRESS_S = 15.0  # A log must not be filled with lines of progress.
 _EXAMPLES = """\b
 Examples:
   python -m fairwarning.live_check --for 60s
@@ -51,12 +51,7 @@ def _duration_option(
     *names: str, default: str | None, help: str
 ) -> Callable[[click.decorators.FC], click.decorators.FC]:
     return click.option(
-        *names,
-        default=default,
-        callback=_seconds,
-        metavar="DURATION",
-        show_default=True,
-        help=help,
+        *names, default=default, callback=_seconds, metavar="DURATION", show_default=True, help=help
     )
 
 
@@ -124,9 +119,9 @@ def main(
 ) -> None:
     """Run the real program under load, kill it now and then, and check what it promises.
 
-    Each server is a process of its own. Its driver takes about 0.4 s for an impact. Ctrl-C ends
-    the load and checks what has happened so far; a second Ctrl-C ends everything at once. The exit
-    code is 1 if a promise was broken.
+    Each server is a process of its own. Its driver takes about 0.4 s for an impact. Ctrl-C ends the
+    load and checks what has happened so far; a second Ctrl-C ends everything at once. The exit code
+    is 1 if a promise was broken.
     """
     if checked is not None:
         _check_again(checked, as_json=as_json)

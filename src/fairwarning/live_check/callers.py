@@ -10,23 +10,20 @@ import uuid
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
-from fairwarning.live_check.fleet import BY_NAME, HOT
+from fairwarning.live_check.fleet import BUSY_SCOPE, BY_NAME
 from fairwarning.live_check.http import request_bytes, send_and_leave
 from fairwarning.live_check.instances import random_member
 from fairwarning.live_check.nodes import Node
-from fairwarning.live_check.records import Request, now
-from fairwarning.live_check.world import World, request_parts
+from fairwarning.live_check.records import Request
+from fairwarning.live_check.world import World, new_request, request_parts
 
-SCHEDULERS = 4
+SCHEDULERS = 4  # With the cancellers, eight callers use the same scope.
 CANCELLERS = 4
 OPERATORS = 4
-_TRIES_MAX = 3
+_TRIES_MAX = 3  # By then a killed server is mostly up again.
 _PATIENT_TRIES_MAX = 75
-"""How often a patient caller tries a request.
-
-The tries take more than a minute. By then the key of a request that a crash cut off is free again.
-"""
-_TRY_PAUSE_S = 1.0
+"""The tries take over a minute. By then the key of a request that a crash cut off is free."""
+_TRY_PAUSE_S = 1.0  # A killed server needs some time to come back.
 _UNKNOWN = ("idempotency-in-progress", "store-down", "stopping")
 
 
@@ -40,11 +37,11 @@ class Caller:
         self._patient: set[asyncio.Task[Request]] = set()
 
     async def schedule_only(self) -> None:
-        """Schedules events in the scope HOT that start at once, until this task is cancelled."""
-        await self._repeat(lambda: self._schedule(HOT), pause_s=0.12)
+        """Schedules events in BUSY_SCOPE that start at once, until this task is cancelled."""
+        await self._repeat(lambda: self._schedule(BUSY_SCOPE), pause_s=0.12)
 
     async def schedule_and_cancel(self) -> None:
-        """Schedules events in the scope HOT and cancels them, until this task is cancelled."""
+        """Schedules events in BUSY_SCOPE and cancels them, until this task is cancelled."""
         await self._repeat(self._schedule_and_decide, pause_s=0.12)
 
     async def operate(self) -> None:
@@ -62,7 +59,7 @@ class Caller:
             await asyncio.gather(*self._patient, return_exceptions=True)
 
     async def _schedule_and_decide(self) -> None:
-        made = await self._schedule(HOT)
+        made = await self._schedule(BUSY_SCOPE)
         if made is None or made.status != 201 or made.answer is None:
             return
         await asyncio.sleep(self._chance.uniform(0, 1))
@@ -112,7 +109,7 @@ class Caller:
 
     async def _operate(self) -> None:
         chance = self._chance
-        scope = chance.choice([each for each in BY_NAME if each != HOT])
+        scope = chance.choice([each for each in BY_NAME if each != BUSY_SCOPE])
         acts = ["schedule", "decide", "restart", "redeploy", "start", "stop"]
         acts += {"workers": ["delete", "delete", "replace", "reimage", "scale", "scale"],
                  "spot": ["evict", "evict", "delete", "scale"]}.get(scope, [])  # fmt: skip
@@ -135,16 +132,7 @@ class Caller:
         key = f"key-{label}" if self._chance.random() < 0.5 else None
 
         def request(node: Node) -> Request:
-            return Request(
-                who=self._who,
-                label=label,
-                what=what,
-                node=node.name,
-                path=f"/api/v1{path}?why={label}",
-                body=body,
-                key=key,
-                sent=now(),
-            )
+            return new_request(node, self._who, label, what, path, body, key)
 
         if self._chance.random() < 0.05:
             return await self._hang_up(request)

@@ -9,10 +9,10 @@ from fairwarning.live_check.world import World
 
 _KILLED_SHARE = 0.75
 """The share of servers that are killed. The others are stopped, and hand their work back."""
-_DOWN_S_MAX = 1.5
-_WATCH_PAUSE_S = 0.1
-_READING_EVERY_S = 1.0
-_LATE_S = 0.25
+_DOWN_S_MAX = 1.5  # Shorter than a lease, so that work may or may not move.
+_WATCH_PAUSE_S = 0.1  # A server that died must be restarted soon.
+_READING_EVERY_S = 1.0  # Enough to notice that a clock was set.
+_LATE_S = 0.25  # More than the usual delay of a loaded machine.
 
 
 async def kill_now_and_then(world: World, every_s: float, over: asyncio.Event) -> None:
@@ -41,9 +41,8 @@ async def pause_now_and_then(
 
 
 async def watch(world: World) -> None:
-    """Restarts and records servers that end by themselves, until this task is cancelled.
-
-    It also records the clocks, and how late the machine lets this task run.
+    """Restarts and records servers that end by themselves, until this task is cancelled. It also
+    records the clocks, and how late the machine lets this task run.
     """
     planned_s = read_s = time.monotonic()
     while True:

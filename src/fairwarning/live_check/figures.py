@@ -5,10 +5,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from fairwarning.common.escape import counted
 from fairwarning.live_check.checks import Finding
 from fairwarning.live_check.records import Records
 
-_FINDINGS_SHOWN = 5
+_FINDINGS_SHOWN = 5  # One bug mostly causes many findings.
 
 
 @dataclass(slots=True)
@@ -40,7 +41,7 @@ class Figures:
 
     def lines(self) -> Iterator[str]:
         count = self.counts
-        yield f"{self.load_s:.0f} s of load in {_plural(self.rounds, 'round')}"
+        yield f"{self.load_s:.0f} s of load in {counted(self.rounds, 'round')}"
         yield (
             f"  servers     {count['kills']} killed, {count['stops']} stopped, "
             f"{count['pauses']} paused"
@@ -101,12 +102,8 @@ def finding_lines(findings: Sequence[Finding]) -> Iterator[str]:
     for finding in findings:
         by_promise.setdefault(finding.promise, []).append(finding)
     for promise, found in sorted(by_promise.items()):
-        yield f"BROKEN  {promise}, {_plural(len(found), 'time')}"
+        yield f"BROKEN  {promise}, {counted(len(found), 'time')}"
         for finding in found[:_FINDINGS_SHOWN]:
             yield f"  {finding.about}  {finding.text}"
         if len(found) > _FINDINGS_SHOWN:
             yield f"  and {len(found) - _FINDINGS_SHOWN} more"
-
-
-def _plural(count: int, what: str) -> str:
-    return f"{count} {what}{'' if count == 1 else 's'}"

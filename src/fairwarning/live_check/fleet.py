@@ -14,13 +14,14 @@ from typing import Any
 
 from fairwarning.live_check.records import Scope
 
-HOT = "web"
+BUSY_SCOPE = "web"
 """The scope that most callers use."""
 
-_IMPACT_S = 0.4
-_FAILURES_ONE_IN = 25
+_IMPACT_S = 0.4  # Short, so that much happens in a minute.
+_FAILURES_ONE_IN = 25  # Often enough that some events fail several times.
+# The minimum notice of Azure.
 _REAL_NOTICE_S = {"Freeze": 900, "Reboot": 900, "Redeploy": 600, "Preempt": 30}
-_TEST_NOTICE_S = {"Freeze": 1, "Reboot": 2, "Redeploy": 2, "Preempt": 1}
+_TEST_NOTICE_S = {"Freeze": 1, "Reboot": 2, "Redeploy": 2, "Preempt": 1}  # So much happens.
 _POLICIES = {
     "user_reboot": "policy:userInitiatedReboot",
     "user_redeploy": "policy:userInitiatedRedeploy",
@@ -54,7 +55,9 @@ def _names(set_name: str, count: int) -> list[str]:
 
 FLEET: tuple[Declared, ...] = (
     Declared(
-        table="availability_set", name=HOT, keys={"update_domains": 3, "instances": _names(HOT, 6)}
+        table="availability_set",
+        name=BUSY_SCOPE,
+        keys={"update_domains": 3, "instances": _names(BUSY_SCOPE, 6)},
     ),
     Declared(
         table="availability_set",
@@ -89,10 +92,7 @@ BY_NAME = {each.name: each for each in FLEET}
 
 
 def fleet_toml(folder: Path, lease_s: float) -> str:
-    """Returns the text of the fleet file.
-
-    Some impacts take longer than `lease_s`, so that servers must renew their lease.
-    """
+    """Returns the text of the fleet file. Some impacts take longer than `lease_s`."""
     program = Path(__file__).with_name("driver.py")
     settings = [str(folder), str(_IMPACT_S), str(lease_s * 1.4), str(_FAILURES_ONE_IN)]
     words = [sys.executable, "-I", "-S", str(program), *settings]
@@ -116,10 +116,7 @@ def _table(declared: Declared) -> str:
 
 
 def _value(value: Any) -> str:
-    """Returns the value as TOML.
-
-    TOML writes strings, numbers, booleans and lists as JSON does.
-    """
+    """Returns the value as TOML. Everything except tables is written as in JSON."""
     if isinstance(value, dict):
         return "{ " + ", ".join(f"{key} = {_value(each)}" for key, each in value.items()) + " }"
     return json.dumps(value)

@@ -5,7 +5,7 @@ import contextlib
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-HEAD_BYTES_MAX = 64 * 1024
+HEAD_BYTES_MAX = 64 * 1024  # Larger than any head of our server.
 
 
 class NoAnswer(Exception):

@@ -8,13 +8,7 @@ from typing import Any
 import msgspec
 
 from fairwarning.live_check.fleet import Declared
-from fairwarning.live_check.http import (
-    Answer,
-    Connection,
-    NoAnswer,
-    request_bytes,
-    send_and_leave,
-)
+from fairwarning.live_check.http import Answer, Connection, NoAnswer, request_bytes, send_and_leave
 from fairwarning.live_check.nodes import Node
 from fairwarning.live_check.records import Approval, Poll, now
 from fairwarning.live_check.world import ANSWER_S_MAX, World
@@ -23,12 +17,12 @@ VERSIONS = (
     "2020-07-01", "2019-08-01", "2019-04-01", "2019-01-01", "2017-11-01", "2017-08-01",
     "2017-03-01",
 )  # fmt: skip
-_WAIT_S = 3
+_WAIT_S = 3  # Shorter than the pause between two kills.
 _METADATA = {"Metadata": "true"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Habits:
+class PollerSettings:
     """How one poller polls. The pollers differ, so that every way of polling is used."""
 
     version: str
@@ -38,7 +32,7 @@ class Habits:
     pause_s: float
 
     @classmethod
-    def of(cls, number: int, *, test: bool) -> "Habits":
+    def of(cls, number: int, *, test: bool) -> "PollerSettings":
         return cls(
             version=VERSIONS[number % len(VERSIONS)],
             sends_tag=number % 3 != 0,
@@ -50,13 +44,13 @@ class Habits:
 
 
 class Poller:
-    def __init__(self, world: World, scope: Declared, name: str, habits: Habits) -> None:
+    def __init__(self, world: World, scope: Declared, name: str, settings: PollerSettings) -> None:
         self._world = world
         self._scope = scope
         self._name = name
-        self._habits = habits
+        self._settings = settings
         self._chance = world.chance(f"instance {name}")
-        self._connection = Connection(is_kept=habits.keeps_connection)
+        self._connection = Connection(is_kept=settings.keeps_connection)
         self._node: Node | None = None
         self._tag: str | None = None
 
@@ -67,7 +61,7 @@ class Poller:
                 await self._turn()
                 # Sometimes it polls again at once, perhaps from a node that is behind.
                 if not self._scope.test or self._chance.random() < 0.8:
-                    await asyncio.sleep(self._chance.uniform(0, 2 * self._habits.pause_s))
+                    await asyncio.sleep(self._chance.uniform(0, 2 * self._settings.pause_s))
         finally:
             self._connection.close()
 
@@ -81,12 +75,12 @@ class Poller:
             node,
             self._connection,
             self._name,
-            self._habits.version,
-            tag=self._tag if self._habits.sends_tag else None,
-            wait_s=_WAIT_S if self._habits.waits and self._tag else 0,
+            self._settings.version,
+            tag=self._tag if self._settings.sends_tag else None,
+            wait_s=_WAIT_S if self._settings.waits and self._tag else 0,
         )
         if poll.status == 404:
-            await self._be_another(node)
+            await self._change_name(node)
         elif poll.status == 200 and poll.document is not None:
             self._tag = poll.tag
             await self._decide(node, self._world.recorder.records.documents[poll.document])
@@ -126,7 +120,7 @@ class Poller:
             await self._approve(node, [self._chance.choice(others)], is_foreign=True)
 
     async def _approve(self, node: Node, events: list[str], *, is_foreign: bool = False) -> None:
-        version = self._habits.version
+        version = self._settings.version
         approval = Approval(
             instance=self._name,
             node=node.name,
@@ -155,24 +149,17 @@ class Poller:
 
     async def _hang_up(self, node: Node) -> None:
         wait_s = 30 if self._tag else 0
-        path = _path(self._name, self._habits.version, wait_s)
+        path = _path(self._name, self._settings.version, wait_s)
         whole = request_bytes(
             node.metadata_url, "GET", path, _headers(self._tag), b"", is_kept=False
         )
-        poll = Poll(
-            instance=self._name,
-            node=node.name,
-            version=self._habits.version,
-            sent_tag=self._tag,
-            wait_s=wait_s,
-            sent=now(),
-        )
+        poll = _new_poll(node, self._name, self._settings.version, self._tag, wait_s)
         try:
             await send_and_leave(node.metadata_url, whole)
         finally:
             self._world.recorder.add(poll)
 
-    async def _be_another(self, node: Node) -> None:
+    async def _change_name(self, node: Node) -> None:
         """Takes the name of another instance, because this one was deleted."""
         await self._world.refresh_members(self._scope.name, node)
         members = self._world.members[self._scope.name]
@@ -192,15 +179,8 @@ async def ask_document(
     is_last: bool = False,
 ) -> Poll:
     """Polls once and records the answer."""
-    poll = Poll(
-        instance=instance,
-        node=node.name,
-        version=version,
-        sent_tag=tag,
-        wait_s=wait_s,
-        sent=now(),
-        is_last=is_last,
-    )
+    poll = _new_poll(node, instance, version, tag, wait_s)
+    poll.is_last = is_last
     path, headers = _path(instance, version, wait_s), _headers(tag)
     try:
         answer = await connection.ask(
@@ -213,6 +193,12 @@ async def ask_document(
     finally:
         world.recorder.add(poll)
     return poll
+
+
+def _new_poll(node: Node, instance: str, version: str, tag: str | None, wait_s: int) -> Poll:
+    return Poll(
+        instance=instance, node=node.name, version=version, sent_tag=tag, wait_s=wait_s, sent=now()
+    )
 
 
 def _fill(world: World, poll: Poll, answer: Answer) -> None:
@@ -237,7 +223,7 @@ def pollers(world: World, fleet: tuple[Declared, ...]) -> list[Poller]:
         (scope, name) for scope in fleet if scope.is_watched for name in world.members[scope.name]
     ]
     return [
-        Poller(world, scope, name, Habits.of(number, test=scope.test))
+        Poller(world, scope, name, PollerSettings.of(number, test=scope.test))
         for number, (scope, name) in enumerate(named)
     ]
 

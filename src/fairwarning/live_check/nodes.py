@@ -12,8 +12,8 @@ from pathlib import Path
 
 from fairwarning.live_check.records import NodeChange, now
 
-READY_S_MAX = 120.0
-STOP_S_MAX = 60.0
+READY_S_MAX = 120.0  # A loaded machine may start a server slowly.
+STOP_S_MAX = 60.0  # Longer than the server's own limit for a graceful stop.
 _GUARD = 'while read -r line; do pids=$line; done; [ -z "$pids" ] || kill -9 $pids'
 
 Note = Callable[[NodeChange], None]
@@ -87,7 +87,7 @@ class Node:
         await self._end(signal.SIGTERM, "stopped", note)
 
     async def pause(self, seconds: float, note: Note) -> None:
-        """Stops the process with SIGSTOP for some seconds. It can't notice, and then goes on."""
+        """Stops the process with SIGSTOP for some seconds, and then lets it continue."""
         note(NodeChange(node=self.name, change="paused", at=now()))
         self._signal(signal.SIGSTOP)
         try:
@@ -139,10 +139,7 @@ class Node:
 
 
 def is_error(line: bytes) -> bool:
-    """Returns whether a line of a log reports an error.
-
-    A line that is incomplete, because its server was killed, does not count.
-    """
+    """Returns whether a whole line of a log reports an error."""
     if line.startswith(b"Traceback"):
         return True
     try:
@@ -155,7 +152,7 @@ def is_error(line: bytes) -> bool:
 
 
 class Guard:
-    """A process that kills the servers if this process is killed and cannot do it itself."""
+    """A second process, which kills the servers if this process is killed."""
 
     def __init__(self, nodes: Sequence[Node]) -> None:
         self._nodes = nodes

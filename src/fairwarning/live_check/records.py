@@ -59,7 +59,7 @@ class Request(Struct, tag="request", tag_field="record", kw_only=True):
     """The Idempotency-Key, if one was sent."""
     sent: At
     answered: At | None = None
-    """None if there was no answer. Then it is unknown whether the request was carried out."""
+    """When the answer came. None means that nobody knows whether it was carried out."""
     status: int | None = None
     answer: dict[str, Any] | None = None
 
@@ -132,10 +132,8 @@ class OrderedInstance(Struct, kw_only=True):
 
 
 class DriverCall(Struct, tag="driver", tag_field="record", kw_only=True):
-    """A line of the driver's own log.
-
-    `do` and `find` are the calls of the driver. `begin` and `end` are the impact itself. `join` and
-    `refuse` say why an order was not carried out.
+    """A line of the driver's own log. `do` and `find` are the calls of the driver. `begin` and
+    `end` are the impact itself. `join` and `refuse` say why an order was not carried out.
     """
 
     what: str
@@ -197,29 +195,24 @@ class Records:
         self.driver: list[DriverCall] = []
         self.history: list[Entry] = []
         """The history, oldest first."""
+        self._lists: dict[type[Record], list[Any]] = {
+            Scope: self.scopes,
+            Request: self.requests,
+            Poll: self.polls,
+            Approval: self.approvals,
+            NodeChange: self.nodes,
+            ClockReading: self.clocks,
+            DriverCall: self.driver,
+            Entry: self.history,
+        }
         for record in records:
             self.add(record)
 
     def add(self, record: Record) -> None:
-        match record:
-            case Scope():
-                self.scopes.append(record)
-            case Request():
-                self.requests.append(record)
-            case Poll():
-                self.polls.append(record)
-            case Document(digest=digest, text=text):
-                self.documents[digest] = text
-            case Approval():
-                self.approvals.append(record)
-            case NodeChange():
-                self.nodes.append(record)
-            case ClockReading():
-                self.clocks.append(record)
-            case DriverCall():
-                self.driver.append(record)
-            case Entry():
-                self.history.append(record)
+        if isinstance(record, Document):
+            self.documents[record.digest] = record.text
+        else:
+            self._lists[type(record)].append(record)
 
 
 class Recorder:

@@ -6,7 +6,7 @@ was acknowledged before must still be there after the restart.
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -21,13 +21,13 @@ from fairwarning.live_check.fleet import FLEET, scope_record
 from fairwarning.live_check.http import Connection
 from fairwarning.live_check.instances import VERSIONS, ask_document, pollers
 from fairwarning.live_check.nodes import Node
-from fairwarning.live_check.records import DRIVER_LOG, Entry, Request, now, read_lines
-from fairwarning.live_check.world import World
+from fairwarning.live_check.records import DRIVER_LOG, Entry, read_lines
+from fairwarning.live_check.world import World, new_request
 
-_LOOK_PAUSE_S = 0.25
-_QUIET_S = 1.0
-_PAGE = 500
-_APPROVED_SHARE = 0.7
+_LOOK_PAUSE_S = 0.25  # Often enough, and cheap for the server.
+_QUIET_S = 1.0  # Longer than an impact usually takes.
+_PAGE = 500  # The largest page that the operator API gives.
+_APPROVED_SHARE = 0.7  # Both ways to end an event must be used.
 
 
 class CutOff(Exception):
@@ -53,10 +53,7 @@ class Round:
         self._chance = world.chance("round")
 
     async def play(self, load_s: float, stopping: asyncio.Event) -> None:
-        """Plays the round and completes the world's records.
-
-        Raises CannotServe if a server does not start, and CutOff if no server answers for too long.
-        """
+        """Plays the round and records it. Raises CannotServe or CutOff if no server answers."""
         world = self._world
         begin = await self._record_start()
         watching = asyncio.create_task(watch(world))
@@ -89,19 +86,18 @@ class Round:
                 node = await self._world.any_node(self._chance)
                 body = {"capacity": scope.capacity}
                 label = f"{self._name}-begin-{scope.name}"
-                await self._world.ask(
-                    node, _request(node, label, "scale", f"/scopes/{scope.name}/scale", body)
-                )
+                path = f"/scopes/{scope.name}/scale"
+                await self._world.ask(node, new_request(node, "round", label, "scale", path, body))
 
     async def _load(
         self, load_s: float, stopping: asyncio.Event, others: list[asyncio.Task[None]]
     ) -> None:
         world, settings, over = self._world, self._settings, asyncio.Event()
-        calling = [_task(each) for each in callers(world, self._name)]
-        disturbing = [_task(kill_now_and_then(world, settings.kill_every_s, over))]
+        calling = [asyncio.create_task(each) for each in callers(world, self._name)]
+        disturbing = [asyncio.create_task(kill_now_and_then(world, settings.kill_every_s, over))]
         if settings.pause_every_s is not None:
             pausing = pause_now_and_then(world, settings.pause_every_s, settings.lease_s, over)
-            disturbing.append(_task(pausing))
+            disturbing.append(asyncio.create_task(pausing))
         stopped = asyncio.create_task(stopping.wait())
         everything = [stopped, *calling, *disturbing, *others]
         try:
@@ -140,7 +136,7 @@ class Round:
     async def _decide(self, node: Node, id: str, decided: set[str]) -> None:
         what = "approve" if self._chance.random() < _APPROVED_SHARE else "cancel"
         label = f"{self._name}-end-{len(decided) + 1}"
-        request = _request(node, label, what, f"/events/{id}/{what}", None)
+        request = new_request(node, "round", label, what, f"/events/{id}/{what}", None)
         if (await self._world.ask(node, request)).status is not None:
             decided.add(id)
 
@@ -228,20 +224,6 @@ async def history_since(
         after = f"&after={quote(page['next'])}"
 
 
-def _request(node: Node, label: str, what: str, path: str, body: dict[str, Any] | None) -> Request:
-    """Returns a request that the round itself sends, before or after the load."""
-    return Request(
-        who="round",
-        label=label,
-        what=what,
-        node=node.name,
-        path=f"/api/v1{path}?why={label}",
-        body=body,
-        key=None,
-        sent=now(),
-    )
-
-
 def _entry(shown: dict[str, Any]) -> Entry:
     at = datetime.fromisoformat(shown["at"])
     return Entry(
@@ -254,10 +236,6 @@ def _entry(shown: dict[str, Any]) -> Entry:
         why=shown["why"],
         data=shown["data"],
     )
-
-
-def _task(work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-    return asyncio.create_task(work)
 
 
 async def _end_all(tasks: list[asyncio.Task[None]]) -> None:

@@ -48,12 +48,8 @@ class Run:
         self._folder = folder
         options = serve_options(settings.store, settings.round.lease_s)
         self._nodes = [Node(number + 1, folder, options) for number in range(settings.nodes)]
-        self._records: Records | None = None
+        self.records: Records | None = None
         """The records of the current round."""
-
-    @property
-    def records(self) -> Records | None:
-        return self._records
 
     async def play(self, stopping: asyncio.Event, tell: Callable[[str], None]) -> Outcome:
         """Plays all rounds. Raises CannotServe if the first round cannot begin."""
@@ -86,10 +82,7 @@ class Run:
             guard.tell()
 
     async def _declare(self, node: Node) -> None:
-        """Declares the fleet. Raises CannotServe if the store is not empty.
-
-        A fleet file would remove the scopes that others have declared.
-        """
+        """Declares the fleet. Raises CannotServe if the store has scopes, which it would remove."""
         connection = Connection(is_kept=False)
         text = fleet_toml(self._folder, self._settings.round.lease_s)
         (self._folder / _FLEET_FILE).write_text(text)
@@ -108,17 +101,12 @@ class Run:
             raise CannotServe(f"the fleet could not be declared: {made.body.decode()}")
 
     async def _play_round(
-        self,
-        number: int,
-        load_s: float,
-        guard: Guard,
-        stopping: asyncio.Event,
-        outcome: Outcome,
+        self, number: int, load_s: float, guard: Guard, stopping: asyncio.Event, outcome: Outcome
     ) -> None:
         name = f"round-{number:04}"
         folder = self._folder / name
         recorder = Recorder(folder)
-        self._records = recorder.records
+        self.records = recorder.records
         world = World(self._nodes, guard, recorder, f"{self._settings.seed} {name}")
         began_s = time.monotonic()
         findings: list[Finding] = []

@@ -14,10 +14,10 @@ from fairwarning.live_check.http import Answer, Connection, NoAnswer
 from fairwarning.live_check.nodes import CannotServe, Guard, Node
 from fairwarning.live_check.records import NodeChange, Recorder, Request, now
 
-ANSWER_S_MAX = 30.0
-_NOBODY_UP_PAUSE_S = 0.1
-_NOBODY_UP_S_MAX = 300.0
-_RECENT_MAX = 40
+ANSWER_S_MAX = 30.0  # A request may wait for a paused server.
+_NOBODY_UP_PAUSE_S = 0.1  # A server is back within a second or two.
+_NOBODY_UP_S_MAX = 300.0  # Then the servers will not come back.
+_RECENT_MAX = 40  # Old enough to have ended, young enough to be known.
 
 
 class World:
@@ -34,10 +34,7 @@ class World:
         self._seed = seed
 
     def chance(self, who: str) -> random.Random:
-        """Returns a random generator for this name.
-
-        The same seed and name always give the same random numbers.
-        """
+        """Returns a generator of random numbers, the same ones for the same seed and name."""
         return random.Random(f"{self._seed} {who}")
 
     def note(self, change: NodeChange) -> None:
@@ -72,10 +69,7 @@ class World:
         return request
 
     async def read(self, node: Node, path: str) -> dict[str, Any] | None:
-        """Returns the answer to a GET of the operator API, or None if it did not succeed.
-
-        It is not recorded, because it changes nothing.
-        """
+        """Returns the answer to a GET of the operator API, or None. It is not recorded."""
         headers = {"Accept": "application/json"}
         try:
             answer = await Connection(is_kept=False).ask(
@@ -89,6 +83,22 @@ class World:
         shown = await self.read(node, f"/scopes/{scope}")
         if shown is not None:
             self.members[scope] = [each["name"] for each in shown["instances"]]
+
+
+def new_request(
+    node: Node,
+    who: str,
+    label: str,
+    what: str,
+    path: str,
+    body: dict[str, Any] | None,
+    key: str | None = None,
+) -> Request:
+    """Returns a request that is about to be sent. Its label is also its `why` in the history."""
+    path = f"/api/v1{path}?why={label}"
+    return Request(
+        who=who, label=label, what=what, node=node.name, path=path, body=body, key=key, sent=now()
+    )
 
 
 def request_parts(request: Request) -> tuple[dict[str, str], bytes]:

@@ -4,8 +4,7 @@ import logging
 import sys
 
 from fairwarning.logs.buffered_handler import BufferedHandler
-from fairwarning.logs.commit_messages import log_commit
-from fairwarning.logs.formats import HumanFormatter, JsonFormatter
+from fairwarning.logs.formats import HumanFormatter, JsonFormatter, log_commit
 
 __all__ = ["FORMATS", "log_commit", "set_up"]
 

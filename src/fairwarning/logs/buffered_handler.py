@@ -11,9 +11,8 @@ from typing import TextIO
 
 
 class BufferedHandler(logging.StreamHandler[TextIO]):
-    """Buffers lines of level INFO and below until the event loop's next iteration.
-
-    A line above INFO, or from outside an event loop, is written at once.
+    """Buffers lines of level INFO and below until the event loop's next iteration. A line above
+    INFO, or from outside an event loop, is written at once.
     """
 
     def __init__(self, stream: TextIO) -> None:

@@ -33,17 +33,12 @@ from fairwarning.metadata.settings import REMEMBERED_BYTES_MAX, WAITING_BYTES_MA
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 LastPoll = tuple[bytes, Request, Member, int, Callable[[bytes], None]]
 """A poll's bytes, its parsed request, its caller, the fleet's generation, and the write function.
-
 It is a plain tuple, because a named tuple takes longer to unpack.
 """
 
 
 class Connection(ExpiringConnection, asyncio.Protocol):
-    """One connection of one client.
-
-    Its public methods are called by the event loop, by the modules that are named above, and by
-    `OpenConnections`.
-    """
+    """The HTTP connection of one client, from its first bytes to its end."""
 
     __slots__ = ("_awaits_turn", "_cancellable_task", "_closes", "_first_bytes", "_generation",
                  "_held_poll", "_is_busy", "_is_ended", "_is_full", "_last_bytes", "_last_poll",
@@ -133,9 +128,8 @@ class Connection(ExpiringConnection, asyncio.Protocol):
             self.fail()
 
     def eof_received(self) -> bool:
-        """Note that the client closed its side. Return whether the connection stays open.
-
-        It stays open if a response is still to be sent, unless that could take minutes.
+        """Note that the client closed its side. Return whether the connection stays open. It stays
+        open if a response is still to be sent, unless that could take minutes.
         """
         self._is_ended = True
         is_activating = self._cancellable_task is not None and self._state.rules.activation_delay_s
@@ -222,7 +216,7 @@ class Connection(ExpiringConnection, asyncio.Protocol):
             self.fail()
 
     def _go_on(self) -> None:
-        """Ask for the next turn if bytes wait. Close if the client has closed and none do."""
+        """Ask for a turn if bytes wait to be parsed. Close if none do and the client has closed."""
         if self._is_busy:
             return
         if self._has_unparsed:
@@ -301,10 +295,7 @@ class Connection(ExpiringConnection, asyncio.Protocol):
             self._poll_later(request, member, closes)
 
     def _poll_later(self, request: Request, member: Member, closes: bool) -> None:
-        """Answer a poll that can't be answered from memory now.
-
-        The scope is activated first, or the poll is held, or the scope is read again.
-        """
+        """Answer a poll later: activate the scope, hold the poll, or read the scope again first."""
         handlers, view = self._state.handlers, member.view
         if view.activated_ms is None:
             activating = handlers.activate(member)
@@ -318,10 +309,8 @@ class Connection(ExpiringConnection, asyncio.Protocol):
             self.begin(self._poll_after(catching_up, request, member, closes), ends_early=True)
 
     def _remember_last_poll(self, raw: bytes, request: Request, closes: bool) -> None:
-        """Keep a poll as this connection's last one.
-
-        It is not kept if the connection waits or ends, or if the source address alone does not
-        decide who the caller is.
+        """Keep a poll as this connection's last one, if the connection goes on and the source
+        address alone decides who the caller is.
         """
         if closes or self._is_busy or self._member is None or self.transport is None:
             return
@@ -411,7 +400,7 @@ class Connection(ExpiringConnection, asyncio.Protocol):
         self.finish(response, closes)
 
     def _finish_anyway(self) -> None:
-        """From now on, don't cancel the task when the client leaves: it may have stored a part."""
+        """Don't cancel the task from now on if the client leaves: it may have stored a part."""
         self._cancellable_task = None
 
     def finish(self, response: Response, closes: bool) -> None:

@@ -2,7 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
+from typing import TYPE_CHECKING
 
 from fairwarning.core.faults import Fault
 from fairwarning.core.model import EventId
@@ -15,7 +16,6 @@ from fairwarning.metadata.handlers import Handlers
 from fairwarning.metadata.http_parser import ReceivedRequest
 from fairwarning.metadata.identity import Callers
 from fairwarning.metadata.known_polls import KnownPolls
-from fairwarning.metadata.open_connections import OpenConnections
 from fairwarning.metadata.polls import Polls
 from fairwarning.metadata.rate_limit import RateLimit
 from fairwarning.metadata.request_watchers import ObservedRequest, Watcher
@@ -23,7 +23,49 @@ from fairwarning.metadata.requests import Request
 from fairwarning.metadata.responses import VaryingHeaders
 from fairwarning.metadata.settings import EndpointRules
 
+if TYPE_CHECKING:
+    from fairwarning.metadata.connection import Connection
+
 _log = logging.getLogger(__name__)
+
+
+class OpenConnections:
+    """All open connections, and how many each address has."""
+
+    def __init__(self) -> None:
+        self._open: set[Connection] = set()
+        self._counts: dict[str, int] = {}
+
+    def __iter__(self) -> Iterator["Connection"]:
+        return iter(self._open)
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def count(self, address: str) -> int:
+        """Return how many open or reserved connections this address has."""
+        return self._counts.get(address, 0)
+
+    def reserve(self, address: str) -> None:
+        """Count a connection before it exists, so that many at once can't exceed the limit."""
+        self._counts[address] = self._counts.get(address, 0) + 1
+
+    def release(self, address: str) -> None:
+        """Reduce the count of this address by one."""
+        left = self._counts.get(address, 0) - 1
+        if left > 0:
+            self._counts[address] = left
+        else:
+            self._counts.pop(address, None)
+
+    def add(self, connection: "Connection") -> None:
+        """Add a connection that `reserve` has already counted."""
+        self._open.add(connection)
+
+    def remove(self, connection: "Connection") -> None:
+        """Remove a connection, and reduce the count of its address."""
+        self._open.discard(connection)
+        self.release(connection.address)
 
 
 class EndpointState:
@@ -99,7 +141,8 @@ class EndpointState:
 
     def _forget_polls(self) -> None:
         self.known_polls.clear()
-        self.connections.forget_polls()
+        for connection in self.connections:
+            connection.forget_poll()
 
     def spawn(self, work: Coroutine[object, object, None]) -> asyncio.Task[None]:
         """Run the work in a task that `close` cancels."""
@@ -117,14 +160,16 @@ class EndpointState:
 
     async def close(self) -> None:
         """Answer held polls with 503, cancel all tasks, and end every connection."""
-        self.connections.shut_down()
+        for connection in list(self.connections):
+            connection.shut_down()
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         # One turn of the loop, so that the last responses are written before the cut.
         await asyncio.sleep(0)
-        self.connections.expire()
+        for connection in list(self.connections):
+            connection.expire()
 
 
 def _by_own_address(views: Views, rules: EndpointRules) -> Callable[[str], Member | None]:

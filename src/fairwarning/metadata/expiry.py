@@ -12,10 +12,8 @@ _NEVER_S = float("inf")
 
 
 class ExpiringConnection:
-    """The part of a connection that knows when it expires.
-
-    It is a base class and not a field, so that a known poll sets `_has_answered` without one more
-    lookup.
+    """The part of a connection that knows when it expires. It is a base class and not a field, so
+    that a known poll sets `_has_answered` without one more lookup.
     """
 
     __slots__ = ("_expires_s", "_has_answered")

@@ -13,11 +13,11 @@ from collections.abc import Callable
 
 TURNS_PER_ROUND = 4
 """How many turns an address gets in a round. A turn takes some ten microseconds."""
-ROUND_S = 0.001
+ROUND_S = 0.001  # The shortest time that a timer of the event loop keeps well.
 
 
 class FairShare:
-    """Gives each address its turns, round by round."""
+    """Decides which address may use the event loop next."""
 
     def __init__(self) -> None:
         self._taken: dict[str, int] = {}
@@ -29,10 +29,7 @@ class FairShare:
         self._waiting: dict[str, deque[Callable[[], None]]] = {}
 
     def run(self, address: str, go: Callable[[], None]) -> None:
-        """Call `go` at once, or in a later round if the address has used its turns.
-
-        `go` must not raise.
-        """
+        """Call `go` as soon as the address has a turn, perhaps at once. `go` must not raise."""
         waiting = self._waiting.get(address)
         if waiting is not None:
             waiting.append(go)

@@ -7,8 +7,8 @@ no fault is set, this costs nothing.
 import asyncio
 import socket
 import struct
-from collections.abc import Coroutine, Sequence
-from typing import Protocol
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from fairwarning.core.api_versions import VERSIONS, ApiVersion
 from fairwarning.core.faults import DOCUMENT_KINDS, Fault, FaultKind, Part, broken_document
@@ -20,13 +20,10 @@ from fairwarning.engine.scope_view import Member
 from fairwarning.metadata.handlers import Handlers
 from fairwarning.metadata.polls import is_behind
 from fairwarning.metadata.requests import Kind, Request
-from fairwarning.metadata.responses import (
-    OUT_OF_SERVICE,
-    Response,
-    VaryingHeaders,
-    error,
-    to_bytes,
-)
+from fairwarning.metadata.responses import OUT_OF_SERVICE, Response, VaryingHeaders, error, to_bytes
+
+if TYPE_CHECKING:
+    from fairwarning.metadata.connection import Connection
 
 _PARTS = {Kind.EVENTS: Part.POLL, Kind.APPROVE: Part.APPROVE}
 _WORDS = {
@@ -40,27 +37,6 @@ _PIECES = 10
 """The number of pieces in which a slow body is sent."""
 Snapshot = dict[tuple[ScopeId, str], bytes]
 """The document of each test scope in each api-version."""
-
-
-class FaultyConnection(Protocol):
-    """What a fault needs from the connection whose request it answers."""
-
-    transport: asyncio.Transport | None
-
-    def begin(self, work: Coroutine[object, object, None], *, ends_early: bool = False) -> None:
-        """Run work that ends with a response. If `ends_early`, a client that leaves cancels it."""
-
-    def send(self, response: Response, *, closes: bool) -> None:
-        """Send a response that is ready now."""
-
-    def finish(self, response: Response, closes: bool) -> None:
-        """Send the response of the work that `begin` started."""
-
-    def finish_bytes(self, ready: bytes, closes: bool) -> None:
-        """Send the last bytes of a response that started work has made."""
-
-    def fail(self) -> None:
-        """Answer 500 and close, because of a bug."""
 
 
 class FaultInjector:
@@ -88,7 +64,7 @@ class FaultInjector:
     def inject(
         self,
         fault: Fault,
-        connection: FaultyConnection,
+        connection: "Connection",
         request: Request,
         member: Member,
         body: bytes,
@@ -110,7 +86,7 @@ class FaultInjector:
     async def _answer(
         self,
         fault: Fault,
-        connection: FaultyConnection,
+        connection: "Connection",
         request: Request,
         member: Member,
         body: bytes,
@@ -159,7 +135,7 @@ class FaultInjector:
         return Response(status=200, body=body, headers={"ETag": tag})
 
     async def _send_slowly(
-        self, response: Response, connection: FaultyConnection, over_ms: int, closes: bool
+        self, response: Response, connection: "Connection", over_ms: int, closes: bool
     ) -> None:
         """Send the head at once, and the body in pieces during `over_ms`."""
         whole = to_bytes(response, self._varying, closes=closes)

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import json
 from collections.abc import Callable
+from dataclasses import dataclass, field
 
 from fairwarning.core.commands import Activate, Approve, ReportDrained, ReportSeen
 from fairwarning.core.instants import SECOND_MS, Instant, later
@@ -15,41 +16,31 @@ from fairwarning.engine.protocols import Alarm, Clock, Store, StoreDown
 from fairwarning.engine.scope_view import Member, View
 from fairwarning.engine.service import Engine
 from fairwarning.metadata import instance_metadata as instances
+from fairwarning.metadata import responses
 from fairwarning.metadata.instance_metadata import INSTANCE_VERSIONS
 from fairwarning.metadata.polls import is_ahead, proves_loss
 from fairwarning.metadata.requests import Kind, Request, read_event_id, read_event_ids
-from fairwarning.metadata.responses import (
-    BAD_BODY,
-    BAD_DRAINED_BODY,
-    NOT_FOUND,
-    OUT_OF_SERVICE,
-    Response,
-    error,
-)
+from fairwarning.metadata.responses import Response
 from fairwarning.metadata.settings import EndpointRules
 
 BEGIN_ANEW_EVERY_S = 5.0
-"""The least time between two new activations of a scope that a client's tag causes.
-
-Other nodes may take this long to notice that the store has lost data.
+"""The least time between two activations of a scope that a client's tag causes. Other nodes may
+take this long to notice that the store has lost data.
 """
 
 _APPROVED = Response(status=200)
 _VERSIONS = Response(
-    status=200,
-    body=json.dumps({"apiVersions": INSTANCE_VERSIONS}, separators=(",", ":")).encode(),
+    status=200, body=json.dumps({"apiVersions": INSTANCE_VERSIONS}, separators=(",", ":")).encode()
 )
 
 
+@dataclass(slots=True, eq=False)
 class _Activation:
     """An activation that is under way, and the instances that wait for it."""
 
-    __slots__ = ("is_delayed", "members", "task")
-
-    def __init__(self) -> None:
-        self.members: list[Member] = []
-        self.is_delayed = True
-        self.task: asyncio.Task[None]
+    members: list[Member] = field(default_factory=list)
+    is_delayed: bool = True
+    task: asyncio.Task[None] = field(init=False)
 
 
 class Handlers:
@@ -76,9 +67,8 @@ class Handlers:
         return self._clock.now()
 
     def is_delayed(self, request: Request, member: Member) -> bool:
-        """Return whether `answer` first waits for a delayed activation.
-
-        `answer` may be cancelled only during that wait. Later it may have stored a part.
+        """Return whether `answer` first waits for a delayed activation. `answer` may be cancelled
+        only during that wait. Later it may have stored a part.
         """
         is_first = member.view.activated_ms is None and request.kind in (Kind.APPROVE, Kind.DRAINED)
         return is_first and self._rules.activation_delay_s > 0
@@ -112,7 +102,7 @@ class Handlers:
                 case Kind.EVENTS:
                     raise AssertionError("polls are answered from memory")
         except StoreDown:
-            return OUT_OF_SERVICE
+            return responses.OUT_OF_SERVICE
 
     async def activate(self, member: Member) -> None:
         """Activate the scope if it is not activated, and wait until that is done. Raises StoreDown.
@@ -171,9 +161,8 @@ class Handlers:
         self._views.put(receipt.scope)
 
     async def catch_up(self, tags: str, view: View) -> None:
-        """Read the scope again, because the caller's tags may name a newer document.
-
-        If the tags prove that the store lost it, the scope is activated anew. Raises StoreDown.
+        """Read the scope again, because the caller's tags may name a newer document. If the tags
+        prove that the store lost it, the scope is activated anew. Raises StoreDown.
         """
         await self._views.refresh(view.scope_id)
         if is_ahead(tags, view):
@@ -184,7 +173,7 @@ class Handlers:
             await self._views.begin_anew(view)
 
     def _may_begin_anew(self, scope_id: ScopeId) -> bool:
-        """Return whether the last such activation is long enough ago: a client can forge a tag."""
+        """Return whether a tag may cause a new activation again. Clients can forge tags."""
         now_s = asyncio.get_running_loop().time()
         if now_s - self._began_anew_s.get(scope_id, float("-inf")) < BEGIN_ANEW_EVERY_S:
             return False
@@ -192,10 +181,7 @@ class Handlers:
         return True
 
     async def report_seen(self, member: Member, ids: tuple[EventId, ...]) -> None:
-        """Store that the instance has seen the events.
-
-        If the store is down, this is lost without an error, because it is only for the history.
-        """
+        """Store that the instance has seen the events. An outage loses this, without an error."""
         command = ReportSeen(event_ids=ids, instance=member.name)
         with contextlib.suppress(StoreDown, Refused):
             by = instance_actor(member.name)
@@ -204,7 +190,7 @@ class Handlers:
     async def _instance(self, request: Request, member: Member) -> Response:
         scope = await self._store.read(member.view.scope_id)
         if not scope.roster.has_live(member.name):
-            return NOT_FOUND
+            return responses.NOT_FOUND
         instance = scope.roster.instances[member.name]
         return instances.answer(
             scope, instance, request.instance_version, request.path, is_text=request.is_text
@@ -214,18 +200,18 @@ class Handlers:
         """Approve the events in the body. If one id is unknown, none is approved."""
         ids = read_event_ids(body)
         if ids is None:
-            return BAD_BODY
+            return responses.BAD_BODY
         for id in ids:
             if not member.view.shows(id) and not await self._is_known(member.view.scope_id, id):
                 said = f"No event {id or 'of such an id'} is known here; nothing was approved"
-                return error(400, f"Bad request. {said}")
+                return responses.error(400, f"Bad request. {said}")
         by = instance_actor(member.name)
         for id in ids:
             try:
                 await self._engine.submit(member.view.scope_id, Approve(event_id=id, by=by), by=by)
             except Refused as refused:
                 if refused.code is Code.NOT_IN_SCOPE:
-                    return NOT_FOUND
+                    return responses.NOT_FOUND
                 if refused.code not in (Code.EVENT_FINISHED, Code.UNKNOWN_EVENT):
                     raise
         return _APPROVED
@@ -234,7 +220,7 @@ class Handlers:
         """Return which instances of an event are drained. A POST first adds the caller to them."""
         id = EventId(request.path[0].upper()) if request.path else read_event_id(body)
         if id is None:
-            return BAD_DRAINED_BODY
+            return responses.BAD_DRAINED_BODY
         scope_id = member.view.scope_id
         try:
             if not request.path:
@@ -243,10 +229,14 @@ class Handlers:
             scope = await self._store.read(scope_id)
         except Refused as refused:
             known = refused.code is Code.NOT_IN_SCOPE
-            return error(400, f"Bad request. {refused.message}") if known else NOT_FOUND
+            return (
+                responses.error(400, f"Bad request. {refused.message}")
+                if known
+                else responses.NOT_FOUND
+            )
         event = scope.events.get(id)
         if event is None or not event.announced:
-            return NOT_FOUND
+            return responses.NOT_FOUND
         shown = {
             "EventId": event.id,
             "Drained": list(event.drained),

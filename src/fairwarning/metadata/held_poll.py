@@ -5,29 +5,21 @@ calls it when the time is over. In both cases, it calls its connection, which an
 """
 
 import asyncio
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from fairwarning.engine.scope_view import Member
 from fairwarning.metadata.requests import Request
-from fairwarning.metadata.responses import Response
 
-
-class PollOwner(Protocol):
-    """What a held poll needs from its connection."""
-
-    def find_caller(self, request: Request, /) -> Member | Response:
-        """Return the instance that the request now belongs to, or the response that refuses it."""
-
-    def end_held_poll(self, held: "HeldPoll", is_changed: bool, is_same_caller: bool, /) -> None:
-        """Answer a poll that is no longer held."""
+if TYPE_CHECKING:
+    from fairwarning.metadata.connection import Connection
 
 
 class HeldPoll(Struct, eq=False):
     """One poll that is held. It is a Struct, because a dataclass would take longer to create."""
 
-    owner: PollOwner
+    connection: "Connection"
     request: Request
     member: Member
     """The instance that sent the poll."""
@@ -39,7 +31,7 @@ class HeldPoll(Struct, eq=False):
     is_over: bool = False
 
     def cancel(self) -> None:
-        """Stop waiting, without a call to the connection."""
+        """Stop waiting. The connection is not told and must answer the poll itself."""
         self.is_over = True
         if self.timer is not None:
             self.timer.cancel()
@@ -51,23 +43,25 @@ class HeldPoll(Struct, eq=False):
             return
         member = self.member
         view = member.view
-        is_same_caller = self.owner.find_caller(self.request) is member
+        is_same_caller = self.connection.find_caller(self.request) is member
         if is_same_caller and view.tag == self.tag:
             # Another instance of the scope was removed or moved; this document is the same.
             view.listen(self._on_change)
             return
         self.cancel()
-        self.owner.end_held_poll(self, True, is_same_caller)
+        self.connection.end_held_poll(self, True, is_same_caller)
 
     def _time_out(self) -> None:
         self.cancel()
-        self.owner.end_held_poll(self, False, self.owner.find_caller(self.request) is self.member)
+        self.connection.end_held_poll(
+            self, False, self.connection.find_caller(self.request) is self.member
+        )
 
 
-def hold(owner: PollOwner, request: Request, member: Member, closes: bool) -> HeldPoll:
+def hold(connection: "Connection", request: Request, member: Member, closes: bool) -> HeldPoll:
     """Hold a poll whose caller already has the present document, and return it."""
     view = member.view
-    held = HeldPoll(owner, request, member, closes, view.tag)
+    held = HeldPoll(connection, request, member, closes, view.tag)
     held.timer = asyncio.get_running_loop().call_later(request.wait_s, held._time_out)
     view.listen(held._on_change)
     return held

@@ -12,22 +12,11 @@ import httptools
 from msgspec import Struct
 from msgspec.structs import replace
 
+from fairwarning.metadata import settings
 from fairwarning.metadata.requests import Head
-from fairwarning.metadata.responses import (
-    BODY_TOO_LARGE,
-    HEAD_TOO_LARGE,
-    MALFORMED,
-    Response,
-)
-from fairwarning.metadata.settings import (
-    BODY_BYTES_MAX,
-    CHUNKED_PIECE_BYTES_MAX,
-    HEAD_BYTES_MAX,
-    HEADERS_MAX,
-    PIECE_BYTES_MAX,
-)
+from fairwarning.metadata.responses import BODY_TOO_LARGE, HEAD_TOO_LARGE, MALFORMED, Response
 
-_MESSAGE_BYTES_MAX = HEAD_BYTES_MAX + 8 * BODY_BYTES_MAX
+_MESSAGE_BYTES_MAX = settings.HEAD_BYTES_MAX + 8 * settings.BODY_BYTES_MAX
 """The most bytes of a request. If each chunk has one byte, a body takes many times its size."""
 _UPGRADE_WORDS = frozenset({"upgrade", "http2-settings"})
 _EMPTY_LINE = b"\r\n\r\n"
@@ -40,9 +29,7 @@ class ReceivedRequest(Struct, frozen=True, kw_only=True):
     body: bytes
     keeps_alive: bool
     raw: bytes | None = None
-    """The request's bytes if they came alone and in one piece, else None. Such bytes can be
-    remembered, because equal bytes mean the same request.
-    """
+    """The bytes of a request that came alone and in one piece, so that they can be remembered."""
 
 
 class Refusal(Exception):
@@ -98,9 +85,8 @@ class RequestParser:
         self._at = 0
 
     def take(self) -> ReceivedRequest | None:
-        """Parse the next piece. Return the request if the piece completes one, else None.
-
-        Raises Refusal if the bytes break a rule of HTTP or a limit.
+        """Parse the next piece. Return the request if the piece completes one, else None. Raises
+        Refusal if the bytes break a rule of HTTP or a limit.
         """
         was_between, start = self._is_between, self._at
         piece = self._next_piece()
@@ -114,9 +100,9 @@ class RequestParser:
         return replace(found, raw=piece) if is_alone and not is_upgrade else found
 
     def _next_piece(self) -> bytes:
-        size = CHUNKED_PIECE_BYTES_MAX if self._in_body else PIECE_BYTES_MAX
+        size = settings.CHUNKED_PIECE_BYTES_MAX if self._in_body else settings.PIECE_BYTES_MAX
         if self._body_left:
-            size = min(PIECE_BYTES_MAX, self._body_left)
+            size = min(settings.PIECE_BYTES_MAX, self._body_left)
         piece = self._data[self._at : self._at + size]
         if self._body_left:
             self._body_left -= len(piece)
@@ -164,7 +150,10 @@ class RequestParser:
         if self._is_between:
             return
         self._pending_bytes += count
-        if not self._in_body and self._pending_bytes > HEAD_BYTES_MAX + BODY_BYTES_MAX:
+        if (
+            not self._in_body
+            and self._pending_bytes > settings.HEAD_BYTES_MAX + settings.BODY_BYTES_MAX
+        ):
             raise Refusal(HEAD_TOO_LARGE)
         if self._pending_bytes > _MESSAGE_BYTES_MAX:
             raise Refusal(BODY_TOO_LARGE)
@@ -183,12 +172,12 @@ class RequestParser:
             return
         self._headers.append((name.decode("latin-1").lower(), value.decode("latin-1")))
         self._grow_head(len(name) + len(value))
-        if len(self._headers) > HEADERS_MAX:
+        if len(self._headers) > settings.HEADERS_MAX:
             raise Refusal(HEAD_TOO_LARGE)
 
     def _grow_head(self, count: int) -> None:
         self._head_bytes += count
-        if self._head_bytes > HEAD_BYTES_MAX:
+        if self._head_bytes > settings.HEAD_BYTES_MAX:
             raise Refusal(HEAD_TOO_LARGE)
 
     def on_headers_complete(self) -> None:
@@ -203,7 +192,7 @@ class RequestParser:
             return
         # llhttp has checked that this is a number.
         self._body_left = int(headers.get("content-length", "0"))
-        if self._body_left > BODY_BYTES_MAX:
+        if self._body_left > settings.BODY_BYTES_MAX:
             raise Refusal(BODY_TOO_LARGE)
         has_body = self._body_left or "transfer-encoding" in headers
         expects = headers.get("expect", "").lower() == "100-continue"
@@ -212,7 +201,7 @@ class RequestParser:
 
     def on_body(self, body: bytes) -> None:
         self._body += body
-        if len(self._body) > BODY_BYTES_MAX:
+        if len(self._body) > settings.BODY_BYTES_MAX:
             raise Refusal(BODY_TOO_LARGE)
 
     def on_message_complete(self) -> None:

@@ -19,9 +19,9 @@ from fairwarning.metadata.settings import EndpointRules
 
 _HINT_NAMES_MAX = 5
 """How many names an error message gives as examples."""
+_NO_BASE_PATH = error(404, "Not found. /vm/NAME is for loopback listeners only")
 _UNSIGNED = error(
-    404,
-    "Not found. From a proxy X-Instance-ID and X-Instance-ID-Signature are needed, each once",
+    404, "Not found. From a proxy X-Instance-ID and X-Instance-ID-Signature are needed, each once"
 )
 
 
@@ -58,9 +58,8 @@ class Callers:
         self._rules = rules
 
     def find(self, request: Request, address: str, *, on_loopback: bool) -> Member | Response:
-        """Return the instance, or the response that refuses the request.
-
-        `on_loopback` says whether both the listener and the client are on loopback.
+        """Return the instance, or the response that refuses the request. `on_loopback` says whether
+        both ends are on loopback.
         """
         if self._rules.proxy_secret and address in self._rules.proxy_addresses:
             # From a proxy, only the signature counts. Its client may have written all the rest.
@@ -70,7 +69,7 @@ class Callers:
         if request.is_forwarded:
             return FORWARDED
         if request.vm is not None:
-            return self._named(request.vm, hints=True) if on_loopback else _no_base_path()
+            return self._named(request.vm, hints=True) if on_loopback else _NO_BASE_PATH
         member = self._views.by_address(address)
         if member is None:
             return self._unknown_address(address, on_loopback=on_loopback)
@@ -83,10 +82,8 @@ class Callers:
         return self._named(instance, hints=False)
 
     def _named(self, name: str, *, hints: bool) -> Member | Response:
-        """Return the instance of this name, or an error if there is none or more than one.
-
-        If `hints` is false, the error names no scope and no other instance, because an instance
-        reads it.
+        """Return the instance of this name, or an error if there is none or more than one. Only
+        with `hints` the error names scopes and other instances.
         """
         found = self._views.by_name(name)
         if len(found) == 1:
@@ -107,7 +104,3 @@ class Callers:
     def _known(self) -> str:
         names = self._views.some_names(_HINT_NAMES_MAX)
         return f"; there is, for example, {', '.join(names)}" if names else "; the fleet is empty"
-
-
-def _no_base_path() -> Response:
-    return error(404, "Not found. /vm/NAME is for loopback listeners only")

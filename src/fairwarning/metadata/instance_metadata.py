@@ -21,46 +21,29 @@ INSTANCE_VERSIONS: tuple[str, ...] = (
     "2023-07-01", "2023-11-15", "2024-03-15", "2024-07-17", "2025-04-07",
 )  # fmt: skip
 
-_SINCE: Mapping[str, str] = {
-    "azEnvironment": "2018-10-01",
-    "evictionPolicy": "2020-12-01",
-    "host": "2021-11-15",
-    "hostGroup": "2021-11-15",
-    "location": "2017-04-02",
-    "name": "2017-04-02",
-    "offer": "2017-04-02",
-    "osProfile": "2020-07-15",
-    "osType": "2017-04-02",
-    "physicalZone": "2023-11-15",
-    "placementGroupId": "2017-08-01",
-    "platformFaultDomain": "2017-04-02",
-    "platformSubFaultDomain": "2021-10-01",
-    "platformUpdateDomain": "2017-04-02",
-    "priority": "2020-12-01",
-    "provider": "2018-10-01",
-    "publisher": "2017-04-02",
-    "resourceGroupName": "2017-08-01",
-    "resourceId": "2019-03-11",
-    "sku": "2017-04-02",
-    "subscriptionId": "2017-08-01",
-    "tags": "2017-08-01",
-    "tagsList": "2019-06-04",
-    "version": "2017-04-02",
-    "virtualMachineScaleSet": "2021-03-01",
-    "vmId": "2017-04-02",
-    "vmScaleSetName": "2017-12-01",
-    "vmSize": "2017-04-02",
-    "zone": "2017-12-01",
+_ADDED: Mapping[str, str] = {
+    "2017-04-02": "location name offer osType platformFaultDomain platformUpdateDomain publisher "
+    "sku version vmId vmSize",
+    "2017-08-01": "placementGroupId resourceGroupName subscriptionId tags",
+    "2017-12-01": "vmScaleSetName zone",
+    "2018-10-01": "azEnvironment provider",
+    "2019-03-11": "resourceId",
+    "2019-06-04": "tagsList",
+    "2020-07-15": "osProfile",
+    "2020-12-01": "evictionPolicy priority",
+    "2021-03-01": "virtualMachineScaleSet",
+    "2021-10-01": "platformSubFaultDomain",
+    "2021-11-15": "host hostGroup",
+    "2023-11-15": "physicalZone",
 }
-"""The first api-version that has each field of `compute`."""
+"""The fields of `compute` that each api-version has added."""
+_SINCE = {name: version for version, names in _ADDED.items() for name in names.split()}
 Tree = dict[str, "Tree"] | list["Tree"] | str
 
 
 def answer(scope: Scope, instance: Instance, version: str, path: tuple[str, ...],
            *, is_text: bool) -> Response:  # fmt: skip
-    """Return the response with the value at `path`, as JSON or as text. It is 404 without a value,
-    and 400 for a leaf as JSON.
-    """
+    """Return the response with the value at `path`: 404 without one, 400 for a leaf as JSON."""
     node = _walk(tree(scope, instance, version), path)
     if node is None:
         return NOT_FOUND
@@ -152,9 +135,7 @@ def _interface(instance: Instance) -> Tree:
 
 
 def _walk(node: Tree, path: tuple[str, ...]) -> Tree | None:
-    """Return the node at the path, or None. The path is in lower case, and the case of keys does
-    not matter, as in Azure.
-    """
+    """Return the node at the lower-case path, or None. As in Azure, keys match in any case."""
     for part in path:
         found: Tree | None = None
         if isinstance(node, dict):

@@ -10,10 +10,8 @@ from fairwarning.metadata.settings import REMEMBERED_POLLS_MAX
 
 
 class KnownPolls:
-    """The polls that have been parsed before.
-
-    Listeners and connections read the fields of this class directly, because a method call for each
-    poll would cost more than the lookup.
+    """The polls that have been parsed before. Listeners and connections read the fields of this
+    class directly, because a method call for each poll would cost more than the lookup.
     """
 
     def __init__(self) -> None:
@@ -28,7 +26,7 @@ class KnownPolls:
         self.last_request: Request | None = None
 
     def remember(self, raw: bytes, request: Request, *, closes: bool) -> None:
-        """Remember a poll that came alone and in one piece."""
+        """Remember what these bytes mean. They must be exactly one whole poll."""
         self.by_bytes[raw] = (request, closes)
         may_be_refused = request.is_foreign and self.has_loopback
         if closes and request.is_plain and not request.wait_s and not may_be_refused:
@@ -39,10 +37,7 @@ class KnownPolls:
         return len(self.by_bytes) >= REMEMBERED_POLLS_MAX
 
     def find_closing(self, raw: bytes) -> Request | None:
-        """Return the poll that these bytes are, if it can be answered without a transport.
-
-        The result is None if the bytes are not known, or if the poll does not close its connection.
-        """
+        """Return the poll that these bytes are, if it is known and closes its connection."""
         request = self._closing.get(raw)
         if request is not None:
             self.last_bytes, self.last_request = raw, request

@@ -24,9 +24,7 @@ class Polls:
     def __init__(self, rate_limit: RateLimit, varying: VaryingHeaders) -> None:
         self.varying = varying
         self.on_sight: Callable[[Member, tuple[EventId, ...]], None] = lambda _, __: None
-        """Called with the events that are shown for the first time in a scope, and to which
-        instance.
-        """
+        """Called with an instance and the events that are shown for the first time in its scope."""
         self._rate_limit = rate_limit
         # These are copied, so that a poll without a limit needs no call.
         self._limit = rate_limit.per_second
@@ -61,9 +59,8 @@ class Polls:
         return b"".join((form[0], varying.block, last, form[1]))
 
     def answer(self, request: Request, member: Member, closes: bool) -> bytes | None:
-        """Return the response to a poll that the rate limit has counted.
-
-        It is None if the scope is not activated or if the poll must be held.
+        """Return the response to a poll that the rate limit has counted. It is None if the scope is
+        not activated or if the poll must be held.
         """
         view = member.view
         if view.activated_ms is None:
@@ -86,7 +83,6 @@ class Polls:
 
     def _make_form(self, request: Request, member: Member, closes: bool) -> tuple[bytes, bytes]:
         """Make the constant parts of the response and keep them in the view until the next change.
-
         This happens once after each change, so new events are reported as seen here.
         """
         assert request.version is not None
@@ -112,9 +108,8 @@ def is_behind(request: Request, view: View) -> bool:
 
 
 def matches(tags: str, tag: str) -> bool:
-    """Return whether If-None-Match (`tags`) contains the tag.
-
-    `tags` may be `*` or a list, and each tag may be weak and may have quotes or not.
+    """Return whether If-None-Match (`tags`) contains the tag. `tags` may be `*` or a list, and each
+    tag may be weak and may have quotes or not.
     """
     if tags == tag:
         return True

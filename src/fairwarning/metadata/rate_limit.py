@@ -27,10 +27,7 @@ class RateLimit:
         self._refusals = [_refusal(closes=closes) for closes in (False, True)]
 
     def refuse(self, member: Member, closes: bool) -> bytes | None:
-        """Count a request. Return a 429 response if there were too many in this second, else None.
-
-        `closes` says whether the response closes the connection.
-        """
+        """Count a request. Return a 429 response if this second has had too many, else None."""
         limit = self.per_second_in_test_fleets if member.view.is_test else self.per_second
         if not limit:
             return None

@@ -19,7 +19,7 @@ class ObservedRequest(Struct, frozen=True, kw_only=True):
     is_test: bool
     instance: InstanceName
     kind: str
-    """`events`, `approve`, `instance`, `versions` or `drained`."""
+    """What was asked for: `events`, `approve`, `instance`, `versions` or `drained`."""
     version: str
     user_agent: str
     body: bytes
@@ -30,8 +30,8 @@ class ObservedRequest(Struct, frozen=True, kw_only=True):
 Watcher = Callable[[ObservedRequest], None]
 # Texts of clients are kept only up to the length that a page shows.
 AGENT_CHARS_MAX = 200
-ID_CHARS_MAX = 64
-APPROVALS_MAX = 20
+ID_CHARS_MAX = 64  # An event id has 36 characters.
+APPROVALS_MAX = 20  # A page shows no more.
 
 
 class _Approval(Struct, rename="pascal"):

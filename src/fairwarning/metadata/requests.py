@@ -17,21 +17,9 @@ from msgspec.structs import replace
 
 from fairwarning.core.api_versions import BY_NAME, VERSIONS, ApiVersion
 from fairwarning.core.model import EventId
+from fairwarning.metadata import responses
 from fairwarning.metadata.instance_metadata import INSTANCE_VERSIONS
-from fairwarning.metadata.responses import (
-    BAD_FORMAT,
-    BAD_QUERY,
-    BAD_WAIT,
-    DUPLICATE_PARAMETER,
-    FORWARDED,
-    NO_EVENT_ID,
-    NO_METADATA_HEADER,
-    NOT_FOUND,
-    Response,
-    bad_version,
-    latest_version,
-    method_not_allowed,
-)
+from fairwarning.metadata.responses import Response
 from fairwarning.metadata.settings import START_REQUESTS_MAX, WAIT_S_MAX, EndpointRules
 
 _EVENT_VERSIONS = [version.name for version in VERSIONS]
@@ -39,9 +27,9 @@ _FORMS = {version.name: 2 * n for n, version in enumerate(VERSIONS)}
 _ABSOLUTE = re.compile(r"^http://([^/?]*)(?=/)", re.IGNORECASE)
 """A target that is a whole URL. RFC 9112 3.2.2 says that a server must accept it."""
 _BASE_PATH = re.compile(r"/(?i:vm)/([^/]+)(/.*)", re.DOTALL)
-AGENT_CHARS_MAX = 100
-QUERIES_CACHED_MAX = 256
-HOSTS_CACHED_MAX = 256
+AGENT_CHARS_MAX = 100  # It is kept for each instance.
+QUERIES_CACHED_MAX = 256  # There are few versions, and few values of `wait`.
+HOSTS_CACHED_MAX = 256  # Clients use a handful of addresses.
 
 
 class Kind(Enum):
@@ -79,9 +67,7 @@ class Request(Struct, frozen=True, kw_only=True):
     vm: str | None = None
     """The instance in the base path /vm/NAME. Only a loopback listener accepts it."""
     proxied: tuple[str, str] | None = None
-    """`X-Instance-ID` and its signature, which is not verified yet. It is None unless the request
-    has each of them once.
-    """
+    """`X-Instance-ID` and its unverified signature, or None unless each was sent once."""
     is_forwarded: bool = False
     is_plain: bool = True
     """Whether only the source address says which instance sent the request."""
@@ -90,22 +76,20 @@ class Request(Struct, frozen=True, kw_only=True):
     agent: str = ""
     """The first characters of the `User-Agent`."""
     form: int = 0
-    """The key of the ready response in `View.forms`. The key of the one that closes the connection
-    is higher by 1.
-    """
+    """The key of the response in `View.forms`. The response that closes has the next key."""
 
 
 def parse_request(head: Head, rules: EndpointRules) -> Request | Response:
     """Return the request that the head means, or the response that refuses it."""
     target, _, query = _ABSOLUTE.sub("", head.target).partition("?")
     if not target.startswith("/"):
-        return NOT_FOUND
+        return responses.NOT_FOUND
     vm, path = None, unquote(target)
     if match := _BASE_PATH.fullmatch(path):
         vm, path = match.groups()
     parts = [part for part in path.split("/") if part]
     if not parts or parts[0].lower() != "metadata":
-        return NOT_FOUND
+        return responses.NOT_FOUND
     parameters = _parameters(query)
     if isinstance(parameters, Response):
         return parameters
@@ -124,10 +108,10 @@ def _parameters(query: str) -> Mapping[str, str] | Response:
     try:
         pairs = parse_qsl(query, keep_blank_values=True, errors="strict", max_num_fields=32)
     except ValueError:
-        return BAD_QUERY
+        return responses.BAD_QUERY
     names = [name.lower() for name, _ in pairs]
     if len(set(names)) != len(names):
-        return DUPLICATE_PARAMETER
+        return responses.DUPLICATE_PARAMETER
     return dict(zip(names, (value for _, value in pairs), strict=True))
 
 
@@ -138,35 +122,35 @@ def _route(
         case ["scheduledevents"]:
             return _events(head, parameters, rules)
         case ["latest", "scheduledevents"]:
-            return latest_version(rules.unknown_version_status, _EVENT_VERSIONS)
+            return responses.latest_version(rules.unknown_version_status, _EVENT_VERSIONS)
         case ["instance", *path]:
             return _instance(head, tuple(path), parameters)
         case ["fairwarning", "drained"]:
             return _drained(head, parameters)
         case ["versions"]:
             if head.method != "GET":
-                return method_not_allowed("GET")
+                return responses.method_not_allowed("GET")
             return Request(kind=Kind.VERSIONS)
         case _:
-            return NOT_FOUND
+            return responses.NOT_FOUND
 
 
 def _events(head: Head, parameters: Mapping[str, str], rules: EndpointRules) -> Request | Response:
     if head.method not in ("GET", "POST"):
-        return method_not_allowed("GET", "POST")
+        return responses.method_not_allowed("GET", "POST")
     name = parameters.get("api-version", "")
     if name.lower() == "latest":
-        return latest_version(rules.unknown_version_status, _EVENT_VERSIONS)
+        return responses.latest_version(rules.unknown_version_status, _EVENT_VERSIONS)
     version = BY_NAME.get(name)
     known = _known_versions(rules)
     if version is None or name not in known:
         status = rules.unknown_version_status if name else 400
-        return bad_version(status, known[:-4:-1])
+        return responses.bad_version(status, known[:-4:-1])
     if head.method == "POST":
         return Request(kind=Kind.APPROVE, version=version)
     wait = parameters.get("wait", "0")
     if not (wait.isascii() and wait.isdigit() and len(wait) <= 3 and int(wait) <= WAIT_S_MAX):
-        return BAD_WAIT
+        return responses.BAD_WAIT
     tags = head.values("if-none-match")
     wait_s = int(wait) if rules.holds_polls else 0
     return Request(kind=Kind.EVENTS, version=version, tag=",".join(tags), wait_s=wait_s)
@@ -182,13 +166,13 @@ def _instance(
     head: Head, path: tuple[str, ...], parameters: Mapping[str, str]
 ) -> Request | Response:
     if head.method != "GET":
-        return method_not_allowed("GET")
+        return responses.method_not_allowed("GET")
     version = parameters.get("api-version", "")
     if version not in INSTANCE_VERSIONS:
-        return bad_version(400, INSTANCE_VERSIONS[:-4:-1])
+        return responses.bad_version(400, INSTANCE_VERSIONS[:-4:-1])
     form = parameters.get("format", "json").lower()
     if form not in ("json", "text"):
-        return BAD_FORMAT
+        return responses.BAD_FORMAT
     return Request(kind=Kind.INSTANCE, instance_version=version, path=path, is_text=form == "text")
 
 
@@ -196,9 +180,9 @@ def _drained(head: Head, parameters: Mapping[str, str]) -> Request | Response:
     if head.method == "POST":
         return Request(kind=Kind.DRAINED)
     if head.method != "GET":
-        return method_not_allowed("GET", "POST")
+        return responses.method_not_allowed("GET", "POST")
     id = parameters.get("eventid", "")
-    return Request(kind=Kind.DRAINED, path=(id,)) if id else NO_EVENT_ID
+    return Request(kind=Kind.DRAINED, path=(id,)) if id else responses.NO_EVENT_ID
 
 
 def _refuse_headers(head: Head, request: Request, rules: EndpointRules) -> Response | None:
@@ -207,9 +191,9 @@ def _refuse_headers(head: Head, request: Request, rules: EndpointRules) -> Respo
         or (request.version is not None and request.version.is_header_optional_on_post)
     )
     if not is_lenient and [v.lower() for v in head.values("metadata")] != ["true"]:
-        return NO_METADATA_HEADER
+        return responses.NO_METADATA_HEADER
     if head.values("x-forwarded-for") and not rules.proxy_secret:
-        return FORWARDED
+        return responses.FORWARDED
     return None
 
 
@@ -233,9 +217,9 @@ def _with_caller(request: Request, head: Head, vm: str | None) -> Request:
 def _is_foreign(head: Head) -> bool:
     """Return whether a browser may have sent the request for a page that is not served here.
 
-    A browser says in `Host` which name it looked up, and in `Origin` and `Sec-Fetch-Site` where
-    the page came from. A page can't change these headers. The owner of a name can make it resolve
-    to loopback (DNS rebinding), so names are refused, except localhost. IP addresses are allowed:
+    A browser says in `Host` which name it looked up, and in `Origin` and `Sec-Fetch-Site` where the
+    page came from. A page can't change these headers. The owner of a name can make it resolve to
+    loopback (DNS rebinding), so names are refused, except localhost. IP addresses are allowed:
     clients that a firewall rule sends here use `Host: 169.254.169.254`.
     """
     hosts = [*head.values("host")]

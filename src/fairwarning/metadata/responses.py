@@ -72,10 +72,7 @@ BROKEN = error(500, "Internal server error", closes=True)
 
 
 def bad_version(status: int, newest: Sequence[str]) -> Response:
-    """Return the error for an unknown api-version.
-
-    `newest` should be the three newest versions, the newest one first, as in Azure.
-    """
+    """Return the error for an unknown api-version. Azure names the three newest, newest first."""
     return _version_error(
         status,
         "Bad request. api-version is invalid or was not specified in the request. "
@@ -87,9 +84,8 @@ def bad_version(status: int, newest: Sequence[str]) -> Response:
 def latest_version(status: int, known: Sequence[str]) -> Response:
     """Return the error for the api-version `latest`, which Azure has withdrawn."""
     newest_first = sorted(known, reverse=True)
-    text = "Bad request. api-version latest is no longer supported; use one of " + ", ".join(
-        newest_first
-    )
+    names = ", ".join(newest_first)
+    text = f"Bad request. api-version latest is no longer supported; use one of {names}"
     return _version_error(status, text, newest_first[:3])
 
 
@@ -110,9 +106,8 @@ def head(
     *,
     closes: bool,
 ) -> bytes:
-    """Return the status line and all header lines except the varying ones.
-
-    A response is this head, the varying headers, an empty line and the body.
+    """Return the status line and all header lines except the varying ones. A response is this head,
+    the varying headers, an empty line and the body.
     """
     lines = [f"HTTP/1.1 {status} {_REASONS.get(status, '')}"]
     if status != HTTPStatus.NOT_MODIFIED:
@@ -138,7 +133,7 @@ class VaryingHeaders:
     """
 
     def __init__(self, seconds: Callable[[], float] | None = None) -> None:
-        """`seconds` reads another clock than the system's. It is then read for every response."""
+        """Use the clock `seconds` instead of the system's. It is then read for every response."""
         self._seconds = seconds or time.time
         self._is_steady = seconds is None
         seed = os.urandom(10).hex()
@@ -164,7 +159,7 @@ class VaryingHeaders:
         return self.block + last
 
     def begin(self) -> bytes:
-        """Begin a new block, and return the first of its last bytes."""
+        """Begin a new block of up to 256 ids, and return the last byte of its first id."""
         self._end()
         self._number += 1
         now_s = self._seconds()

@@ -19,9 +19,9 @@ from fairwarning.metadata.request_watchers import Watcher
 from fairwarning.metadata.settings import CONNECTIONS_PER_ADDRESS_MAX, REMEMBERED_BYTES_MAX
 
 _BACKLOG = 4_096
-"""How many connections may wait to be accepted."""
+"""How many connections may wait to be accepted, such as those of a fleet that polls at once."""
 _ACCEPTS_AT_ONCE = 64
-"""The most connections that are accepted in one round."""
+"""The most connections that are accepted before open connections get their turn."""
 _FULL_ROUNDS = 16
 """After so many full rounds in a row, twice as many connections are accepted in a round."""
 # These are plain integers, because combining the enums of `socket` takes longer than the call.
@@ -30,7 +30,7 @@ _AT_ONCE = int(socket.MSG_DONTWAIT)
 _AT_ONCE_WITH_THE_END = int(socket.MSG_DONTWAIT | socket.MSG_MORE)
 _FIRST_BYTES = 479
 """How much is read first. Python's own allocator, which is faster, has no longer bytes objects."""
-_REST_BYTES = REMEMBERED_BYTES_MAX + 1 - _FIRST_BYTES
+_REST_BYTES = REMEMBERED_BYTES_MAX + 1 - _FIRST_BYTES  # One more shows that it is too long.
 _DEFER_S = 5
 """How long the kernel waits for a request before it hands over a connection without one."""
 _SWEEP_S = 1.0
@@ -46,7 +46,7 @@ _log = logging.getLogger(__name__)
 
 
 class Listener:
-    """Listens on one address."""
+    """Accepts the connections to one address."""
 
     def __init__(self, state: EndpointState, host: str, port: int) -> None:
         self._state = state
@@ -258,7 +258,8 @@ class MetadataServer:
         while True:
             await asyncio.sleep(_SWEEP_S)
             now = time.monotonic()
-            self._state.connections.sweep(now)
+            for connection in list(self._state.connections):
+                connection.sweep(now)
             if now - sampled_s >= SAMPLE_S:
                 now_s = self._state.handlers.now() / 1000
                 self._state.views.sample(now_s, now - sampled_s)

@@ -2,33 +2,29 @@
 
 from dataclasses import dataclass
 
-HEAD_BYTES_MAX = 16 * 1024
-HEADERS_MAX = 64
-BODY_BYTES_MAX = 64 * 1024
-START_REQUESTS_MAX = 100
+HEAD_BYTES_MAX = 16 * 1024  # Far more than any client sends.
+HEADERS_MAX = 64  # Far more than any client sends.
+BODY_BYTES_MAX = 64 * 1024  # A hundred approvals take about 5 KiB.
+START_REQUESTS_MAX = 100  # As many as a scope has instances.
 PIECE_BYTES_MAX = 4 * 1024
 """How many bytes are parsed in one turn. It limits how long one connection delays the others."""
 CHUNKED_PIECE_BYTES_MAX = 1024
-"""The same limit for a chunked body. It is lower, because the parser calls us for each chunk, and a
-chunk may have only one byte.
-"""
+"""The same for a chunked body: less, as a chunk may have one byte, and each chunk costs a call."""
 WAITING_BYTES_MAX = 64 * 1024
 """If more bytes than this wait to be parsed, nothing more is read from the connection."""
 WAIT_S_MAX = 300
-"""The longest `wait` that a poll may ask for."""
+"""The longest `wait` of a poll. Firewalls cut connections that are silent for longer."""
 REQUEST_S_MAX = 30
-"""How long a client may take to send a whole request."""
+"""How long a client may take to send a whole request, so that slow senders do not pile up."""
 KEEP_ALIVE_S = 75
-"""How long a connection may stay silent between two requests."""
+"""How long a connection may stay silent. It is longer than clients pause between two polls."""
 REMEMBERED_POLLS_MAX = 4_096
-"""How many different polls are remembered by their bytes."""
+"""How many polls are remembered: a few for each kind of client, and at most 8 MiB."""
 REMEMBERED_BYTES_MAX = 2_048
-"""The most bytes of a poll that is remembered."""
-ACTIVATION_DELAY_S_MAX = 120
+"""The most bytes of a poll that is remembered. Real polls have a few hundred."""
+ACTIVATION_DELAY_S_MAX = 120  # Azure says that it may take up to two minutes.
 CONNECTIONS_PER_ADDRESS_MAX = 512
-"""How many connections one address may have open. There is no limit for proxies and on loopback,
-where one laptop plays a whole fleet.
-"""
+"""How many connections an address may have, unless it is a proxy's or on loopback."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,9 +32,7 @@ class EndpointRules:
     """The settings of the endpoint that an operator can change."""
 
     requests_per_second_max: int | None = None
-    """The rate limit of each instance. None means 5 in a real fleet and no limit in a test fleet. 0
-    means no limit in any fleet.
-    """
+    """The rate limit of each instance; 0 is none. None means 5, but no limit in a test fleet."""
     activation_delay_s: int = 0
     """How long the first request of a scope waits. In Azure it may take up to two minutes."""
     unknown_version_status: int = 400

@@ -19,40 +19,34 @@ PAUSES_MS = (
     6 * HOUR_MS,
 )
 """The pause after each failure; after the last one the message becomes a dead letter."""
-JITTER = 0.2
+JITTER = 0.2  # So that many messages are not tried again at the same moment.
 
 
-def next_try_ms(attempts: int, now: Instant, dice: float) -> Instant | None:
-    """Return when to try again after `attempts` failures, or None to give up.
-
-    `dice` is a random number in [0, 1).
-    """
+def next_try_ms(attempts: int, now: Instant, random_number: float) -> Instant | None:
+    """Return when to try again after `attempts` failures, or None. `random_number` is in [0, 1)."""
     assert attempts >= 1
     if attempts > len(PAUSES_MS):
         return None
-    spread = 1 + JITTER * (2 * dice - 1)
+    spread = 1 + JITTER * (2 * random_number - 1)
     return later(now, round(PAUSES_MS[attempts - 1] * spread))
 
 
 def may_want(filters: Filters, entry: Entry) -> bool:
-    """Whether the filters accept the entry by its kind and scope.
-
-    If so, `wants` must check the event too. This check comes first because it is quick.
-    """
+    """Return whether the filters accept the kind and scope. Then `wants` must check the event."""
     if kind_of(entry.transition) not in filters.kinds:
         return False
     return not filters.scopes or any(is_meant(entry.scope_id, name) for name in filters.scopes)
 
 
 def wants(filters: Filters, event: Event | None) -> bool:
-    """Whether the filters accept the event. Filters by type or source never accept None."""
+    """Return whether the filters accept the event. Filters by type or source never accept None."""
     if filters.types and (event is None or event.type not in filters.types):
         return False
     return not filters.sources or (event is not None and event.source in filters.sources)
 
 
 def is_meant(id: ScopeId, name: str) -> bool:
-    """Whether `name` is the scope's id, the end of the id, or the name of the scope's resource."""
+    """Return whether `name` is the scope's id, the end of the id, or the scope's resource."""
     if id == name or id.endswith(f"/{name}"):
         return True
     whole, _, group = id.rpartition("/")
@@ -64,10 +58,8 @@ LEASE_MS = MINUTE_MS
 
 
 def is_free_for(node: str, cursor: Cursor, now: Instant) -> bool:
-    """Whether `node` may take the cursor.
-
-    A lease whose end is too far in the future is ignored: the clock was set back after it was
-    written.
+    """Return whether `node` may take the cursor. A lease that ends too late is ignored: the clock
+    was set back after it was written.
     """
     left_ms = cursor.lease_until_ms - now
     return cursor.node in {"", node} or not 0 < left_ms <= 2 * LEASE_MS

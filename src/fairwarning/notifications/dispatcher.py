@@ -26,19 +26,17 @@ from fairwarning.notifications.targets import checked_target
 from fairwarning.notifications.worker import OUTAGE_PAUSE_MS, RECHECK_MS, Worker
 
 STOP_PATIENCE_S = 2.0
-"""How long a try that is under way may still take when the node stops."""
+"""How long a try may still take when the node stops, which a supervisor waits for."""
 ALONE = "alone"
-"""The node's name if the store is not shared. It stays the same after a restart, so that the
-node still owns its leases."""
+"""The node's name if the store is not shared. After a restart, its leases are still its own."""
 
-_DICE = SystemRandom().random
+_RANDOM = SystemRandom().random
 _log = logging.getLogger(__name__)
 
 
 class _Keeper:
-    """The task that starts and ends workers as targets change.
-
-    All objects that `through` returns share one keeper, so all of them know when it has stopped.
+    """The task that starts and ends workers as targets change. All objects that `through` returns
+    share one keeper, so all of them know when it has stopped.
     """
 
     task: asyncio.Task[None] | None = None
@@ -55,21 +53,20 @@ class Notifications:
         store: Store,
         clock: Clock,
         sender: Sender,
-        dice: Callable[[], float] = _DICE,
+        random_number: Callable[[], float] = _RANDOM,
     ) -> None:
-        """`dice` returns a random number in [0, 1), which varies the pauses between retries."""
+        """`random_number` returns a number in [0, 1), which varies the pauses between retries."""
         self._store = store
         self._clock = clock
         self._sender = sender
         self._records = NotificationRecords(store)
         self._node = secrets.token_hex(8) if store.is_shared else ALONE
-        self._dice = dice
+        self._random = random_number
         self._workers: dict[str, tuple[Worker, asyncio.Task[None]]] = {}
         self._keeper = _Keeper()
         self._listens = False
         self._refreshing = asyncio.Lock()
-        """Held while the list of targets is read and applied. Otherwise an older list could be
-        applied late, and end the workers of newer targets."""
+        """A lock for reading and applying the list of targets, so that no old list is applied."""
 
     def through(self, store: Store) -> "Notifications":
         """Return an object with the same targets that writes its changes to `store`."""
@@ -96,10 +93,7 @@ class Notifications:
         await self._sender.close()
 
     async def create(self, draft: TargetDraft, *, by: Actor, why: str = "") -> Target:
-        """Create a target for entries from now on, and return it with its secret.
-
-        Raises Refused if the draft is invalid.
-        """
+        """Create a target for later entries, and return it with its secret. Raises Refused."""
         target = checked_target(
             draft,
             id=f"ntc-{secrets.token_hex(8)}",
@@ -122,10 +116,7 @@ class Notifications:
         return [each.without_secrets() for each in await self._records.targets()]
 
     async def remove(self, id: str, *, by: Actor, why: str = "") -> None:
-        """Remove the target, its waiting deliveries, and its dead letters.
-
-        If an outage interrupts this, call it again to remove the rest.
-        """
+        """Remove the target, its deliveries and its dead letters. Repeat it after an outage."""
         if await self._records.cursor(id) is None:
             await self._find(id)
         with self._kept_up():
@@ -151,10 +142,7 @@ class Notifications:
         letter = await self._find_dead(id)
         await self._find(letter.target_id)
         again = replace(
-            letter,
-            attempts=0,
-            next_try_ms=self._clock.now(),
-            revivals=letter.revivals + 1,
+            letter, attempts=0, next_try_ms=self._clock.now(), revivals=letter.revivals + 1
         )
         try:
             await self._records.put_waiting(again)
@@ -171,19 +159,13 @@ class Notifications:
     async def _find(self, id: str) -> Target:
         target = await self._records.target(id)
         if target is None:
-            raise Refused(
-                Code.UNKNOWN_NOTIFICATION,
-                f"no target has the id {id[:100]!r}; list the targets and take an id from there",
-            )
+            raise _unknown("target", id, "the targets")
         return target
 
     async def _find_dead(self, id: str) -> Delivery:
         letter = await self._records.find_dead(id)
         if letter is None:
-            raise Refused(
-                Code.UNKNOWN_NOTIFICATION,
-                f"no dead letter has the id {id[:100]!r}; list them and take an id from there",
-            )
+            raise _unknown("dead letter", id, "them")
         return letter
 
     @contextmanager
@@ -229,7 +211,7 @@ class Notifications:
             clock=self._clock,
             sender=self._sender,
             node=self._node,
-            dice=self._dice,
+            random_number=self._random,
         )
         task = asyncio.create_task(worker.run(), name=f"notifications to {target.id}")
         # The task cannot do this itself: if it is cancelled before its first turn, it never runs.
@@ -246,6 +228,11 @@ class Notifications:
             for task in late:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _unknown(what: str, id: str, all_of_them: str) -> Refused:
+    text = f"no {what} has the id {id[:100]!r}; list {all_of_them} and take an id from there"
+    return Refused(Code.UNKNOWN_NOTIFICATION, text)
 
 
 def _refuse_beside(target: Target, others: list[Target]) -> None:

@@ -12,10 +12,7 @@ from fairwarning.notifications.model import Format, Message, Target
 
 
 async def is_tellable(store: Store, target: Target, entry: Entry, event: Event | None) -> bool:
-    """Whether the target's format has a message for the entry.
-
-    Event Grid has one only for events that instances can see.
-    """
+    """Return whether the format has a message. Event Grid has one only for visible events."""
     if target.format is not Format.EVENT_GRID:
         return True
     return event is not None and event.announced and not await starts_at_once(store, entry)
@@ -34,7 +31,7 @@ def trial_to(target: Target, id: str, now: Instant) -> Message:
     return make(id, target.name, now)
 
 
-PAGE_ENTRIES_MAX = 200
+PAGE_ENTRIES_MAX = 200  # An event seldom has more entries than one page.
 _NOBODY = Roster(kind=ScopeKind.VM, subscription="", resource_group="", resource="")
 """An empty roster, for folding an event's transitions, which do not use the roster."""
 
@@ -55,7 +52,7 @@ async def event_at(store: Store, entry: Entry) -> Event | None:
 
 
 async def starts_at_once(store: Store, entry: Entry) -> bool:
-    """Whether this entry schedules an event that starts in the same commit."""
+    """Return whether this entry schedules an event that starts in the same commit."""
     if not isinstance(entry.transition, Scheduled):
         return False
     lines = await _lines(store, None, entry.transition.event_id)

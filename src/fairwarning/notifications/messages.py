@@ -19,7 +19,7 @@ from fairwarning.notifications.model import Message, Template, Words
 CONTENT_TYPE = "application/cloudevents+json"
 TYPE_PREFIX = "com.fairwarning"
 _WITHOUT_EVENT = Template(title="$kind", body="$text\nscope $scope")
-"""Replaces the default template if the entry is about no event."""
+"""The template for entries that are about no event, unless the target has its own."""
 _INNER_CAPITAL = re.compile(r"(?<!^)(?=[A-Z])")
 
 
@@ -105,7 +105,7 @@ def _type_of(entry: Entry, event: Event | None) -> str:
 
 
 def _kind_of(entry: Entry) -> str:
-    """Return `attempt-failed` for AttemptFailed."""
+    """Return the kind of the entry in lower case, such as `attempt-failed` for AttemptFailed."""
     return _INNER_CAPITAL.sub("-", kind_of(entry.transition)).lower()
 
 
@@ -160,26 +160,13 @@ def to_json(value: object) -> str:
 
 
 NAMES = (
-    "kind",
-    "text",
-    "scope",
-    "by",
-    "why",
-    "at",
-    "event",
-    "type",
-    "phase",
-    "source",
-    "resources",
-    "update_domain",
-    "not_before",
-    "duration",
-    "description",
-    "outcome",
-)
-TEMPLATE_CHARS_MAX = 4_000
-TITLE_CHARS_MAX = 250
-TEXT_CHARS_MAX = 16_000
+    "kind", "text", "scope", "by", "why", "at", "event", "type", "phase", "source", "resources",
+    "update_domain", "not_before", "duration", "description", "outcome",
+)  # fmt: skip
+"""The names that a template may use."""
+TEMPLATE_CHARS_MAX = 4_000  # A chat message is short.
+TITLE_CHARS_MAX = 250  # The subject of a mail is one line.
+TEXT_CHARS_MAX = 16_000  # No message for people needs more.
 
 
 def template_problem(template: Template) -> str | None:
@@ -192,7 +179,8 @@ def template_problem(template: Template) -> str | None:
             return f"the template's {part} has a $ without a name; write $$ for a dollar"
         unknown = [each for each in parsed.get_identifiers() if each not in NAMES]
         if unknown:
-            return f"the template's {part} has ${unknown[0][:50]}; use {_all_names()}"
+            names = ", ".join(f"${name}" for name in NAMES)
+            return f"the template's {part} has ${unknown[0][:50]}; use {names}"
     if not template.body.strip():
         return "the template's body is empty; put at least $text into it"
     return None
@@ -204,7 +192,3 @@ def fill(template: Template, words: Words) -> tuple[str, str]:
     title = " ".join(string.Template(template.title).substitute(known).split())
     text = string.Template(template.body).substitute(known)
     return title[:TITLE_CHARS_MAX], text[:TEXT_CHARS_MAX]
-
-
-def _all_names() -> str:
-    return ", ".join(f"${name}" for name in NAMES)

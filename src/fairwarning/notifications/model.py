@@ -40,7 +40,7 @@ class Filters(Struct, frozen=True, kw_only=True):
 
     types: tuple[EventType, ...] = ()
     scopes: tuple[str, ...] = ()
-    """Each is an id, the end of an id, or the name of a resource."""
+    """The scopes that the target wants, each by its id, the end of its id, or its resource."""
     sources: tuple[Source, ...] = ()
     kinds: tuple[str, ...] = DEFAULT_KINDS
 

@@ -20,7 +20,7 @@ TARGET = "notification-target"
 CURSOR = "notification-cursor"
 WAITING = "notification-delivery"
 DEAD = "notification-dead"
-TARGETS_MAX = 100
+TARGETS_MAX = 100  # Each target has a worker that reads the whole journal.
 WAITING_MAX = 500
 """How many deliveries may wait for one target. At this limit its cursor stops."""
 _LAST = "~"

@@ -13,9 +13,9 @@ from fairwarning.engine.protocols import Clock
 from fairwarning.notifications.messages import CONTENT_TYPE
 from fairwarning.notifications.model import Message, Outcome, Target, TargetKind
 
-WEBHOOK_TIMEOUT_S = 10.0
-CHAT_TIMEOUT_S = 30.0
-GONE = 410
+WEBHOOK_TIMEOUT_S = 10.0  # Less than a lease, so that another node does not send too.
+CHAT_TIMEOUT_S = 30.0  # Mail servers are slow; it is still less than a lease.
+GONE = 410  # The receiver says with this status that it is gone for ever.
 _NO_PACKAGE = "chat and mail need another package; run pip install 'fairwarning[chat]'"
 _NO_SERVICE = "Apprise knows no such service or the url lacks something; see Apprise's list of urls"
 # These libraries write whole addresses into the log, and with them tokens and passwords.
@@ -25,17 +25,15 @@ _TALKATIVE = ("httpx", "httpcore", "apprise", "requests", "urllib3")
 class Sender(Protocol):
     async def problem(self, target: Target) -> str | None:
         """Return why the target can never work and how to fix it, or None if it can work."""
-        ...
 
     async def send(self, target: Target, message: Message) -> Outcome:
         """Send the message. This never raises, and takes at most `CHAT_TIMEOUT_S`."""
-        ...
 
     async def close(self) -> None: ...
 
 
 class NetworkSender:
-    """Sends to webhooks with httpx, and to chat and mail with Apprise. Uses the proxy variables."""
+    """The real sender. It sends to webhooks with httpx, and to chat and mail with Apprise."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -113,9 +111,8 @@ def _notify(url: str, message: Message) -> Outcome:
 
 
 def _chat(url: str) -> Callable[..., bool | None] | None:
-    """Return Apprise's function for this address, or None if it knows no such service.
-
-    Apprise is imported here, in a thread, because the import takes a second.
+    """Return Apprise's function for this address, or None if it knows no such service. Apprise is
+    imported here, in a thread, because the import takes a second.
     """
     apprise: Any = importlib.import_module("apprise")
     service = apprise.Apprise()

@@ -18,29 +18,15 @@ from fairwarning.core.instants import Instant, later
 from fairwarning.core.model import Event
 from fairwarning.engine.journal_reader import JournalReader, PastChanged
 from fairwarning.engine.protocols import Clock, Entry, RecordChanged, Store, StoreDown
-from fairwarning.notifications.delivery_rules import (
-    is_free_for,
-    may_want,
-    needs_renewal,
-    next_try_ms,
-    released,
-    taken_by,
-    wants,
-)
+from fairwarning.notifications import delivery_rules, records
 from fairwarning.notifications.formats import event_at, is_tellable, message_to
 from fairwarning.notifications.model import Delivery, Message, Outcome, Target
-from fairwarning.notifications.records import (
-    WAITING_MAX,
-    Cursor,
-    HeldCursor,
-    NotificationRecords,
-    delivery_id,
-)
+from fairwarning.notifications.records import Cursor, HeldCursor, NotificationRecords
 from fairwarning.notifications.sender import Sender
 
-RECHECK_MS = 5_000
-OUTAGE_PAUSE_MS = 1_000
-PAGE_ENTRIES_MAX = 200
+RECHECK_MS = 5_000  # How late a message may be if a signal was lost.
+OUTAGE_PAUSE_MS = 1_000  # Every target has a worker, so they ask less often.
+PAGE_ENTRIES_MAX = 200  # A page must be decoded quickly, because polls wait meanwhile.
 UNTOLD_MAX = 1_000
 """How many unwanted entries the worker skips before it stores the cursor."""
 
@@ -56,7 +42,7 @@ class Worker:
         clock: Clock,
         sender: Sender,
         node: str,
-        dice: Callable[[], float],
+        random_number: Callable[[], float],
     ) -> None:
         self._target = target
         self._store = store
@@ -64,7 +50,7 @@ class Worker:
         self._clock = clock
         self._sender = sender
         self._node = node
-        self._dice = dice
+        self._random = random_number
         self._alarm = clock.alarm()
         self._held: HeldCursor | None = None
         """The cursor as this worker last read or wrote it."""
@@ -74,8 +60,7 @@ class Worker:
         self._next_try: Instant | None = None
         self._is_full = False
         self._unkept: tuple[tuple[str, int, int], Outcome] | None = None
-        """The `try_key` and outcome of the last try until they are stored, so that an outage of
-        the store does not cause another try."""
+        """The key and outcome of the last try, until they are stored. It is not tried twice."""
         self._must_look = True
         self._stops = False
 
@@ -131,12 +116,12 @@ class Worker:
         if held is None:
             return None
         now = await self._lease_now()
-        if not is_free_for(self._node, held.cursor, now):
+        if not delivery_rules.is_free_for(self._node, held.cursor, now):
             self._must_look = True
             return self._soon(held.cursor.lease_until_ms - now)
         # Check again, because another node may have done the work in the meantime.
         if await self._has_work():
-            await self._move(taken_by(self._node, held.cursor, now))
+            await self._move(delivery_rules.taken_by(self._node, held.cursor, now))
             await self._work()
         return self._clock.now() if await self._has_work() else self._next_try
 
@@ -163,9 +148,9 @@ class Worker:
         filters = self._target.filters
         while page := await self._page():
             for entry in page:
-                if may_want(filters, entry):
+                if delivery_rules.may_want(filters, entry):
                     event = await event_at(self._store, entry)
-                    if wants(filters, event) and await is_tellable(
+                    if delivery_rules.wants(filters, event) and await is_tellable(
                         self._store, self._target, entry, event
                     ):
                         return entry, event
@@ -188,14 +173,14 @@ class Worker:
 
     async def _note_passed(self) -> None:
         last = self._reader.last
-        is_free = is_free_for(self._node, self._cursor, await self._lease_now())
+        is_free = delivery_rules.is_free_for(self._node, self._cursor, await self._lease_now())
         if self._passed >= UNTOLD_MAX and is_free and last is not None:
             await self._move(Cursor(position=last.position))
 
     async def _work(self) -> None:
         """Send new messages and due retries under the lease, then release the lease."""
         waiting = await self._records.waiting(self._target.id)
-        for _ in range(WAITING_MAX - len(waiting)):
+        for _ in range(records.WAITING_MAX - len(waiting)):
             found = None if self._stops else await self._find_wanted()
             if found is None:
                 break
@@ -204,11 +189,11 @@ class Worker:
             if delivery.next_try_ms <= self._clock.now() and not self._stops:
                 await self._try_again(delivery)
         self._note_waiting(await self._records.waiting(self._target.id))
-        await self._move(released(self._cursor))
+        await self._move(delivery_rules.released(self._cursor))
 
     async def _tell(self, entry: Entry, event: Event | None) -> None:
         delivery = Delivery(
-            id=delivery_id(entry, self._target.id),
+            id=records.delivery_id(entry, self._target.id),
             target_id=self._target.id,
             position=entry.position,
             message=await message_to(self._store, self._target, entry, event),
@@ -243,7 +228,7 @@ class Worker:
         attempts = delivery.attempts + 1
         again = None
         if not outcome.is_final:
-            again = next_try_ms(attempts, self._clock.now(), self._dice())
+            again = delivery_rules.next_try_ms(attempts, self._clock.now(), self._random())
         self._log_failure(outcome, attempts, is_dead=again is None)
         failed = replace(delivery, attempts=attempts, last_error=outcome.error)
         if again is not None:
@@ -261,8 +246,8 @@ class Worker:
 
     async def _send(self, message: Message) -> Outcome:
         now = await self._lease_now()
-        if needs_renewal(self._cursor, now):
-            await self._move(taken_by(self._node, self._cursor, now))
+        if delivery_rules.needs_renewal(self._cursor, now):
+            await self._move(delivery_rules.taken_by(self._node, self._cursor, now))
         # A virtual clock does not wait for the network.
         self._alarm.close()
         try:
@@ -291,7 +276,7 @@ class Worker:
 
     def _note_waiting(self, waiting: list[Delivery]) -> None:
         self._next_try = min((each.next_try_ms for each in waiting), default=None)
-        self._is_full = len(waiting) >= WAITING_MAX
+        self._is_full = len(waiting) >= records.WAITING_MAX
 
     def _look_again(self, in_ms: int) -> Instant:
         """Return when to do the next round after a failure. That round reads the records again."""

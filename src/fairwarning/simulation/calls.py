@@ -6,30 +6,31 @@ the nodes' calls can happen in any order, and a node can crash between any two s
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
+from itertools import count
 from typing import Any, Generic, TypeVar
 
 from fairwarning.engine.protocols import ScopeBusy, StoreDown
 
 T = TypeVar("T")
 BUSY = "busy"
-"""The name of a trap for calls that fail as busy instead of waiting for another node."""
+"""The entry in `failing_next` for calls that may fail because another node has locked the scope."""
 WRITES = ("transact", "keep", "drop")
 """The names of the calls that change the store, except notes of polls."""
 
 
-class Verdict(Enum):
+class Decision(Enum):
     GO_ON = "go on"
     FAIL = "fail"
     BUSY = "busy"
     SETTLED = "settled"
-    """The call was already carried out in a group, and has its outcome."""
+    """The call has been carried out together with others, so it already has its outcome."""
 
 
 @dataclass(slots=True, eq=False)
 class Outcome(Generic[T]):
-    """The result of a call, or its error."""
+    """Either the result of a call or the error that it raised."""
 
     result: T | None = None
     error: BaseException | None = None
@@ -37,17 +38,17 @@ class Outcome(Generic[T]):
 
 @dataclass(slots=True, eq=False)
 class Call:
-    """A stopped call, which waits for the world's verdict."""
+    """A call that waits until the world decides whether it goes on or fails."""
 
     node: str
     name: str
     detail: str
-    number: int
-    is_done: bool
-    may_be_busy: bool
     work: Callable[[], Awaitable[Any]]
-    verdict: asyncio.Future[Verdict]
+    is_done: bool = False
+    may_be_busy: bool = False
     outcome: Outcome[Any] | None = None
+    number: int = field(default_factory=count().__next__)
+    decision: asyncio.Future[Decision] = field(default_factory=asyncio.Future)
     is_held: bool = False
     """Whether the answer is held back until an action releases this call."""
 
@@ -62,7 +63,7 @@ class Call:
 
 
 class Calls:
-    """All calls of all nodes that wait now, and those that are being carried out."""
+    """The calls of all nodes that wait for a decision of the world or are being carried out."""
 
     def __init__(self) -> None:
         self.waiting: list[Call] = []
@@ -70,13 +71,12 @@ class Calls:
         """The names of nodes whose calls never answer."""
         self.committing: str | None = None
         """The node whose call is carried out now. A signal at this time is from its commit."""
-        self.traps: set[tuple[str, bool]] = set()
-        """The next call of this name fails: at its answer if True, else before it runs."""
+        self.failing_next: set[tuple[str, bool]] = set()
+        """Methods whose next call fails: after it was carried out if True, else before."""
         self.on_outcome: Callable[[object], None] = lambda _: None
-        """Is called with the result of each call, before the caller gets it."""
-        self.on_failure: Callable[[Call, Verdict], None] = lambda _, __: None
-        self._graves: list[object] = []
-        self._numbers = 0
+        """A function that is called with each result, before the caller gets the result."""
+        self.on_failure: Callable[[Call, Decision], None] = lambda _, __: None
+        self._hanging: list[object] = []
         self._running = 0
         self._returned: asyncio.Future[None] | None = None
 
@@ -84,25 +84,25 @@ class Calls:
         """Makes sure that no call of this node ever answers."""
         self.dead.add(node)
         # They are kept, because the garbage collector would end tasks that must hang for ever.
-        self._graves += [call for call in self.waiting if call.node == node]
+        self._hanging += [call for call in self.waiting if call.node == node]
         self.waiting[:] = [call for call in self.waiting if call.node != node]
 
     def has_any(self, node: str) -> bool:
         return any(call.node == node for call in self.waiting)
 
-    def release(self, call: Call, verdict: Verdict) -> None:
-        trap = (BUSY if call.may_be_busy else call.name, call.is_done)
-        if trap in self.traps and verdict is Verdict.GO_ON:
-            self.traps.remove(trap)
-            verdict = Verdict.BUSY if call.may_be_busy else Verdict.FAIL
-        if verdict in (Verdict.FAIL, Verdict.BUSY):
-            self.on_failure(call, verdict)
+    def release(self, call: Call, decision: Decision) -> None:
+        fail_next = (BUSY if call.may_be_busy else call.name, call.is_done)
+        if fail_next in self.failing_next and decision is Decision.GO_ON:
+            self.failing_next.remove(fail_next)
+            decision = Decision.BUSY if call.may_be_busy else Decision.FAIL
+        if decision in (Decision.FAIL, Decision.BUSY):
+            self.on_failure(call, decision)
         self.waiting.remove(call)
-        if not call.verdict.done():
-            call.verdict.set_result(verdict)
+        if not call.decision.done():
+            call.decision.set_result(decision)
 
     async def run(self, call: Call) -> Outcome[Any]:
-        """Carries the call out and returns its result or its error as an outcome."""
+        """Carries out the call, and returns its result or its error."""
         self.committing = call.node
         try:
             return Outcome(result=await self.counted(call.work()))
@@ -130,7 +130,7 @@ class Calls:
         await self._returned
         return True
 
-    async def through(
+    async def intercept(
         self,
         node: str,
         name: str,
@@ -139,53 +139,37 @@ class Calls:
         detail: str = "",
         may_be_busy: bool = False,
     ) -> T:
-        """Carries `work` out between the two stops of a call, and returns its result.
-
-        Raises StoreDown or ScopeBusy if the world says so, and what `work` raises.
+        """Carries `work` out between the two stops of a call, and returns its result. Raises
+        StoreDown or ScopeBusy if the world says so, and what `work` raises.
         """
-        call = self._stopped(node, name, detail, work, is_done=False, may_be_busy=may_be_busy)
-        match await self._verdict(call):
-            case Verdict.FAIL:
+        call = Call(node, name, detail, work, may_be_busy=may_be_busy)
+        match await self._decision(call):
+            case Decision.FAIL:
                 raise StoreDown("simulated outage")
-            case Verdict.BUSY:
+            case Decision.BUSY:
                 raise ScopeBusy
-            case Verdict.GO_ON:
+            case Decision.GO_ON:
                 outcome = await self.run(call)
-            case Verdict.SETTLED:
+            case Decision.SETTLED:
                 assert call.outcome is not None
                 outcome = call.outcome
         if outcome.error is None:
             self.on_outcome(outcome.result)
-        call = self._stopped(node, name, detail, work, is_done=True)
-        call.outcome = outcome
-        if await self._verdict(call) is Verdict.FAIL:
+        call = Call(node, name, detail, work, is_done=True, outcome=outcome)
+        if await self._decision(call) is Decision.FAIL:
             raise StoreDown("simulated outage, after the fact")
         if outcome.error is not None:
             raise outcome.error
         result: T = outcome.result  # type: ignore[assignment]
         return result
 
-    def _stopped(
-        self,
-        node: str,
-        name: str,
-        detail: str,
-        work: Callable[[], Awaitable[Any]],
-        *,
-        is_done: bool,
-        may_be_busy: bool = False,
-    ) -> Call:
-        self._numbers += 1
-        verdict: asyncio.Future[Verdict] = asyncio.get_running_loop().create_future()
-        return Call(node, name, detail, self._numbers, is_done, may_be_busy, work, verdict)
-
-    async def _verdict(self, call: Call) -> Verdict:
+    async def _decision(self, call: Call) -> Decision:
         if call.node in self.dead:
-            self._graves.append(call)
+            self._hanging.append(call)
         else:
             self.waiting.append(call)
         try:
-            return await call.verdict
+            return await call.decision
         except asyncio.CancelledError:
             if call in self.waiting:
                 self.waiting.remove(call)

@@ -28,9 +28,9 @@ class Question:
 
     node: "Node"
     tag: str
-    """The tag of the client's last document. It is empty if the request has no tag."""
+    """The tag that the request sends in If-None-Match. It may be empty."""
     document: bytes
-    """The document of the tag in the newest api-version, or empty."""
+    """The document that the tag names, in the newest api-version. It may be empty."""
     wait_s: int
     version: str
     asked_ms: Instant
@@ -60,20 +60,20 @@ class Answered:
     past: int
 
 
-class _Line:
+class _Transport:
     """The asyncio transport of one connection."""
 
     def __init__(self, client: "Client") -> None:
         self._client = client
         self.is_open = True
         self.is_cut = False
-        """Whether the connection is lost and the node does not know it."""
+        """Whether the connection is lost without the node knowing this."""
 
     def write(self, data: bytes) -> None:
         if self.is_open:
-            self._client.hear(self, data)
+            self._client.receive(self, data)
         elif self.is_cut:
-            self._client.miss(data)
+            self._client.lose(data)
 
     def close(self) -> None:
         self.is_open = False
@@ -97,18 +97,18 @@ class Client:
         self.scope_id = scope_id
         self.name = name
         self.address = address
-        """The address it polls from; None if it names itself, on loopback."""
+        """The address from which the client polls. None means loopback, where it names itself."""
         self.tag = ""
         self.document = b""
         self.shown: tuple[EventId, ...] = ()
-        """The events of the last document."""
+        """The ids of the events in the client's last document."""
         self.ever_shown: set[EventId] = set()
         self.question: Question | None = None
         self.answers: list[Answered] = []
         """Answers that no checker has looked at yet."""
         self.now: Callable[[], Instant] = lambda: Instant(0)
         self.past: Callable[[], int] = lambda: 0
-        self._line: _Line | None = None
+        self._transport: _Transport | None = None
         self._connection: Connection | None = None
 
     def poll(self, question: Question) -> None:
@@ -124,22 +124,19 @@ class Client:
     def leave(self) -> None:
         """Closes the connection. The client does not get an answer that is still to come."""
         connection, self._connection, self.question = self._connection, None, None
-        if self._line is not None:
-            self._line.is_open = False
+        if self._transport is not None:
+            self._transport.is_open = False
         if connection is not None:
             connection.connection_lost(None)
 
     def cut_off(self) -> None:
         """Drops the connection without telling the node, because the node ends."""
         self._connection, self.question = None, None
-        if self._line is not None:
-            self._line.is_open, self._line.is_cut = False, True
+        if self._transport is not None:
+            self._transport.is_open, self._transport.is_cut = False, True
 
-    def miss(self, data: bytes) -> None:
-        """Drops an answer that the node sent.
-
-        Its events count as shown, because the node cannot know that the answer was lost.
-        """
+    def lose(self, data: bytes) -> None:
+        """Loses an answer. Its events count as shown, because the node believes so."""
         head, _, body = data.partition(b"\r\n\r\n")
         if head.startswith(b"HTTP/1.1 200") and b'"Events"' in body:
             self.ever_shown.update(each["EventId"] for each in json.loads(body)["Events"])
@@ -152,8 +149,8 @@ class Client:
         view, until_s = held.member.view, held.timer.when()
         return HeldPoll(question=self.question, view=view, until_s=until_s)
 
-    def hear(self, line: _Line, data: bytes) -> None:
-        if line is not self._line or self.question is None:
+    def receive(self, transport: _Transport, data: bytes) -> None:
+        if transport is not self._transport or self.question is None:
             return
         head, _, body = data.partition(b"\r\n\r\n")
         first, *rest = head.decode("latin-1").split("\r\n")
@@ -182,9 +179,9 @@ class Client:
         self.leave()
         self.question = question
         # Each request has its own connection. A kept connection would run the same code.
-        self._line = _Line(self)
+        self._transport = _Transport(self)
         self._connection = Connection(service, self.address or "127.0.0.1", on_loopback=on_loopback)
-        self._connection.connection_made(cast(asyncio.Transport, self._line))
+        self._connection.connection_made(cast(asyncio.Transport, self._transport))
         base = f"/vm/{self.name}" if on_loopback else ""
         request = (
             f"{method} {base}/metadata/scheduledevents?{query} HTTP/1.1\r\n"

@@ -18,7 +18,7 @@ EPOCH = Instant(1_600_000_000_123)
 class SimAlarm:
     clock: "NodeClock"
     until: Instant | None = None
-    """The instant of the node's wall clock to wait for, if any."""
+    """The time on the wall clock of the node at which the alarm rings, or None."""
     until_steady_ms: int | None = None
     waiter: asyncio.Future[None] | None = None
     rung: bool = False
@@ -139,7 +139,7 @@ class SimClock:
         raise AssertionError("only nodes sleep")
 
     def jump(self, by_ms: int) -> None:
-        """Lets time pass."""
+        """Lets this much time pass, on the wall clock and on the steady clock."""
         assert by_ms >= 0, "time does not run backwards; that is a step"
         self._steady_ms += by_ms
         self._loop.move(by_ms / 1000)

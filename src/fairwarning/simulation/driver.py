@@ -15,12 +15,12 @@ from fairwarning.engine.protocols import Alarm, DriverFailed, Found, Lease, Orde
 
 @dataclass(slots=True, eq=False)
 class Impact:
-    """The impact of one key in the physical world."""
+    """What the drivers have really done to the instances of one event."""
 
     key: EventId
     scope_id: ScopeId
     runs: int = 0
-    """How often the instance was really hit. More than once breaks promise 4."""
+    """How often the impact was carried out. More than once breaks promise 4."""
     attempt: int = 0
     """The highest attempt so far. A lower attempt is refused."""
     state: Found = Found.UNKNOWN
@@ -30,7 +30,7 @@ class Impact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriverCall:
-    """One call of `carry_out`."""
+    """One call of `SimDriver.carry_out`, as the checkers see it."""
 
     node: str
     holder: str
@@ -40,13 +40,13 @@ class DriverCall:
     at_ms: Instant
     past: int
     is_refused: bool
-    """Whether it was refused, because there was a higher attempt before."""
+    """Whether the driver refused the call, because it had seen a higher attempt."""
     trouble: str
-    """Why the node had no right to the call, according to the store. It is empty if it had."""
+    """Why the store says that the node must not make this call. Empty if the node may."""
 
 
 class World:
-    """What really happened to each key. All nodes share it, and it never crashes."""
+    """All impacts that were really carried out, by whichever node."""
 
     def __init__(self) -> None:
         self.impacts: dict[EventId, Impact] = {}
@@ -54,7 +54,7 @@ class World:
         self.blind_repeats: list[str] = []
         self.past = 0
         self.hanging: list[asyncio.Future[None]] = []
-        """What dead nodes wait for. Otherwise garbage collection would end their tasks."""
+        """The futures that dead nodes await. The garbage collector would end tasks without them."""
 
     def running(self) -> list[Impact]:
         return [each for each in self.impacts.values() if each.state is Found.RUNNING]
@@ -102,7 +102,7 @@ class SimDriver:
         now: Callable[[], Instant],
         trouble: Callable[[str, Order], Awaitable[str]],
     ) -> None:
-        """`trouble` returns why a node has no right to an order now, or "" if it has."""
+        """`trouble` returns why a node must not carry out an order now, or "" if it may."""
         self._world = world
         self._node = node
         self._now = now
@@ -147,7 +147,7 @@ class SimDriver:
         await waiter
 
     async def _live(self) -> None:
-        """Waits for ever if the node is dead."""
+        """Returns at once if the node is alive, and never if it is dead."""
         if self.is_dead:
             self._world.hanging.append(asyncio.get_running_loop().create_future())
             await self._world.hanging[-1]

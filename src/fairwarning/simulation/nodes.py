@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable
 from enum import Enum
 from random import Random
+from typing import cast
 
 from fairwarning.core.instants import Instant
 from fairwarning.core.model import EventId, NodeId, ScopeId
@@ -18,10 +19,10 @@ from fairwarning.simulation.calls import Calls
 from fairwarning.simulation.clock import NodeClock
 from fairwarning.simulation.driver import SimDriver
 from fairwarning.simulation.driver import World as PhysicalWorld
+from fairwarning.simulation.intercepted_store import InterceptedStore
 from fairwarning.simulation.notifications import RecordedSender, Sent
 from fairwarning.simulation.plan import Shape
 from fairwarning.simulation.records import FeedReader
-from fairwarning.simulation.store_gates import GatedStore
 
 _ENDPOINT = EndpointRules(requests_per_second_max=0)
 
@@ -50,11 +51,12 @@ class Node:
     ) -> None:
         self.name = name
         self.clock = clock
-        self.store = GatedStore(inner, name, calls)
+        self.store = InterceptedStore(inner, name, calls)
+        self._store = store = cast(Store, self.store)
         self.driver = SimDriver(physical, name, clock.base.now, trouble)
         self.state = State.STARTING
         self.engine = Engine(
-            store=self.store,
+            store=store,
             clock=clock,
             drivers={"simulated": self.driver},
             node=NodeId(name),
@@ -62,12 +64,12 @@ class Node:
             rules=Rules(operations_pending_max=shape.operations_pending_max),
         )
         self.sender = RecordedSender(name, calls, arrived)
-        self.rollouts = Rollouts(self.engine, self.store, clock) if shape.has_rollouts else None
+        self.rollouts = Rollouts(self.engine, store, clock) if shape.has_rollouts else None
         self.notifications: Notifications | None = None
         if shape.targets:
-            dice = Random(name).random
+            random_number = Random(name).random
             self.notifications = Notifications(
-                store=self.store, clock=clock, sender=self.sender, dice=dice
+                store=store, clock=clock, sender=self.sender, random_number=random_number
             )
         self.shows = shape.has_clients
         self.service: EndpointState | None = None
@@ -75,9 +77,9 @@ class Node:
         self.last_polls: dict[ScopeId, Instant] = {}
         """When this node last answered a poll of the scope."""
         self.has_lost_answers = False
-        """Whether a commit of its own may have handed it work that it does not know of."""
+        """Whether the answer to a commit was lost that may have handed work to this node."""
         self.calls_when_stopped: int | None = None
-        """How many calls of drivers there had been when it had stopped."""
+        """How many calls of drivers all nodes had made when this node had stopped."""
 
     @property
     def is_alive(self) -> bool:
@@ -91,7 +93,7 @@ class Node:
         """Starts the parts in the order of the program. Raises StoreDown if the store fails."""
         if self.shows:
             views = await self.engine.show()
-            handlers = Handlers(self.engine, views, self.store, self.clock, _ENDPOINT)
+            handlers = Handlers(self.engine, views, self._store, self.clock, _ENDPOINT)
             self.service = EndpointState(views, handlers, _ENDPOINT, Faults(self.clock, 0))
         if self.notifications is not None:
             await self.notifications.start()

@@ -5,15 +5,7 @@ from dataclasses import dataclass
 from fairwarning.core.instants import Instant
 from fairwarning.core.model import operator_actor
 from fairwarning.engine.protocols import Position, StoreDown
-from fairwarning.notifications.model import (
-    ALL_KINDS,
-    DEFAULT_KINDS,
-    Filters,
-    Message,
-    Outcome,
-    Target,
-)
-from fairwarning.notifications.model import TargetKind as Kind
+from fairwarning.notifications import model
 from fairwarning.simulation.calls import Calls
 from fairwarning.simulation.clock import EPOCH
 
@@ -38,10 +30,10 @@ class RecordedSender:
         self._arrived = arrived
         self.past = 0
 
-    async def problem(self, _: Target) -> str | None:
+    async def problem(self, _: model.Target) -> str | None:
         return None
 
-    async def send(self, target: Target, message: Message) -> Outcome:
+    async def send(self, target: model.Target, message: model.Message) -> model.Outcome:
         async def arrive() -> None:
             position = Position(message.id)
             sent = Sent(target_id=target.id, position=position, node=self._node, past=self.past)
@@ -49,27 +41,26 @@ class RecordedSender:
 
         try:
             detail = f"{target.name} {message.id}"
-            await self._calls.through(self._node, "send", arrive, detail=detail)
+            await self._calls.intercept(self._node, "send", arrive, detail=detail)
         except StoreDown:
-            return Outcome(error="simulated loss on the way")
-        return Outcome()
+            return model.Outcome(error="simulated loss on the way")
+        return model.Outcome()
 
     async def close(self) -> None:
         """Does nothing; the real sender closes its connections here."""
 
 
-def targets(number: int) -> list[Target]:
-    """Returns this many targets.
-
-    The first target gets the default kinds of notifications, and the others get every kind.
-    """
+def targets(number: int) -> list[model.Target]:
+    """Returns this many targets. The first gets the default kinds, and the others get all kinds."""
     return [
-        Target(
+        model.Target(
             id=f"ntc-{each}",
             name=f"target{each}",
-            kind=Kind.WEBHOOK,
+            kind=model.TargetKind.WEBHOOK,
             url="https://example.invalid/",
-            filters=Filters(kinds=tuple(sorted(ALL_KINDS)) if each else DEFAULT_KINDS),
+            filters=model.Filters(
+                kinds=tuple(sorted(model.ALL_KINDS)) if each else model.DEFAULT_KINDS
+            ),
             created_ms=Instant(EPOCH),
             created_by=operator_actor("sim"),
         )

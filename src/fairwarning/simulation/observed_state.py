@@ -5,6 +5,7 @@ It is built only from the journal, as an outside observer would do, without the 
 
 from dataclasses import dataclass, field, replace
 
+from fairwarning.core import transitions
 from fairwarning.core.instants import Instant
 from fairwarning.core.model import (
     Actor,
@@ -18,25 +19,13 @@ from fairwarning.core.model import (
     Roster,
     ScopeId,
 )
-from fairwarning.core.transitions import (
-    Activated,
-    Approved,
-    Cancelled,
-    Completed,
-    Deactivated,
-    DocumentChanged,
-    Failed,
-    InstanceDeleted,
-    InstancesAdded,
-    InstancesUpgraded,
-    ModelChanged,
-    PolicyChanged,
-    PowerChanged,
-    RosterDeclared,
-    Scheduled,
-    Started,
-)
 from fairwarning.engine.protocols import START, Entry, Position
+
+_POWER_AFTER = {
+    OperationKind.START: "running",
+    OperationKind.STOP: "stopped",
+    OperationKind.DEALLOCATE: "deallocated",
+}
 
 
 @dataclass(slots=True)
@@ -88,10 +77,7 @@ class ObservedScope:
         )
 
     def awaits_in_domain(self, name: InstanceName) -> bool:
-        """Returns whether an event that is not over affects this instance, except deletes.
-
-        Deletes do not depend on the update domain.
-        """
+        """Returns whether an event that is not over, except a delete, affects this instance."""
         return any(
             each.ended_ms is None and name in each.event.resources
             for each in self.events.values()
@@ -145,43 +131,43 @@ class ObservedWorld:
 def note(scope: ObservedScope, entry: Entry) -> None:
     transition = entry.transition
     match transition:
-        case Scheduled(event=event):
+        case transitions.Scheduled(event=event):
             scope.events[event.id] = ObservedEvent(event, entry.at_ms)
-        case Approved(event_id=event_id, by=by):
+        case transitions.Approved(event_id=event_id, by=by):
             scope.events[event_id].approvals.append(by)
-        case Started(event_id=event_id):
+        case transitions.Started(event_id=event_id):
             scope.events[event_id].started_ms = entry.at_ms
-        case Completed(event_id=event_id):
+        case transitions.Completed(event_id=event_id):
             scope.events[event_id].ended_ms = entry.at_ms
             _carried_out(scope, scope.events[event_id].event)
-        case Cancelled(event_id=event_id) | Failed(event_id=event_id):
+        case transitions.Cancelled(event_id=event_id) | transitions.Failed(event_id=event_id):
             scope.events[event_id].ended_ms = entry.at_ms
-        case Activated():
+        case transitions.Activated():
             scope.is_activated, scope.incarnation = True, 1
             scope.activated_ms = entry.at_ms
-        case Deactivated():
+        case transitions.Deactivated():
             scope.is_activated, scope.incarnation = False, 0
-        case DocumentChanged(incarnation=incarnation):
+        case transitions.DocumentChanged(incarnation=incarnation):
             scope.incarnation = incarnation
-        case InstancesAdded(instances=instances):
+        case transitions.InstancesAdded(instances=instances):
             for instance in instances:
                 scope.instances[instance.name] = instance
                 scope.deleted.discard(instance.name)
                 scope.models[instance.name] = instance.model
                 scope.power[instance.name] = instance.power
-        case InstanceDeleted(name=name):
+        case transitions.InstanceDeleted(name=name):
             scope.deleted.add(name)
             scope.was_deleted.add(name)
-        case PowerChanged(name=name, power=power):
+        case transitions.PowerChanged(name=name, power=power):
             scope.power[name] = power
-        case ModelChanged(model=model):
+        case transitions.ModelChanged(model=model):
             scope.model = model
-        case InstancesUpgraded(names=names):
+        case transitions.InstancesUpgraded(names=names):
             for name in names:
                 scope.models[name] = scope.model
-        case PolicyChanged(policy=policy):
+        case transitions.PolicyChanged(policy=policy):
             scope.policy = policy
-        case RosterDeclared(roster=roster):
+        case transitions.RosterDeclared(roster=roster):
             _declared(scope, roster)
         case _:
             return
@@ -190,17 +176,10 @@ def note(scope: ObservedScope, entry: Entry) -> None:
 def _carried_out(scope: ObservedScope, event: Event) -> None:
     """Applies the effect of a completed operation on the instance."""
     for name in event.resources:
-        match event.operation:
-            case OperationKind.START:
-                scope.power[name] = "running"
-            case OperationKind.STOP:
-                scope.power[name] = "stopped"
-            case OperationKind.DEALLOCATE:
-                scope.power[name] = "deallocated"
-            case OperationKind.REIMAGE:
-                scope.models[name] = scope.model
-            case _:
-                return
+        if event.operation in _POWER_AFTER:
+            scope.power[name] = _POWER_AFTER[event.operation]
+        elif event.operation is OperationKind.REIMAGE:
+            scope.models[name] = scope.model
 
 
 def _declared(scope: ObservedScope, roster: Roster) -> None:

@@ -41,7 +41,7 @@ class Documents:
     def __init__(self) -> None:
         self._bodies: dict[tuple[ScopeId, Instant, int], set[bytes]] = {}
         self._order: dict[tuple[ScopeId, tuple[Instant, int], bytes], tuple[int, int]] = {}
-        """For each document, how often the store had been set back before it, and its number."""
+        """For each document, how often the store was set back before, and its number."""
 
     def note(self, scope: Scope, past: int) -> None:
         if scope.activated_ms is None:
@@ -57,10 +57,7 @@ class Documents:
         return self._bodies.get((scope_id, activated, incarnation), set())
 
     def is_older(self, scope_id: ScopeId, one: tuple[str, bytes], other: tuple[str, bytes]) -> bool:
-        """Returns whether the first document is older than the other one.
-
-        It is False if the store was set back between them.
-        """
+        """Returns whether the first document is older and the store was not set back since."""
         first = self._order.get((scope_id, parts_of(one[0]), one[1]))
         second = self._order.get((scope_id, parts_of(other[0]), other[1]))
         if first is None or second is None:

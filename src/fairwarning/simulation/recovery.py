@@ -9,7 +9,7 @@ from fairwarning.simulation.nodes import State
 from fairwarning.simulation.records import demand
 from fairwarning.simulation.world import OPERATOR, World
 
-ROUNDS_MAX = 600
+ROUNDS_MAX = 600  # A world that needs more has a bug.
 RECHECK_MS = 5 * SECOND_MS
 """How often a node on a shared store polls, in case it missed a signal."""
 NOTES_MS = 5 * MINUTE_MS
@@ -17,7 +17,7 @@ NOTES_MS = 5 * MINUTE_MS
 
 
 async def heal(world: World) -> None:
-    world.calls.traps.clear()
+    world.calls.failing_next.clear()
     for call in world.calls.waiting:
         call.is_held = False
     await world.settle()
@@ -27,7 +27,7 @@ async def heal(world: World) -> None:
         await world.settle()
         for impact in world.physical.running():
             world.note("impact", impact.key)
-            if world.shape.is_stubborn:
+            if world.shape.drivers_fail:
                 world.physical.fail(impact)
             else:
                 world.physical.finish(impact)
@@ -57,7 +57,7 @@ async def _start_all(world: World) -> None:
 
 
 async def _pass_time(world: World) -> None:
-    """Lets time pass to the store's next deadline, and skips the nodes' polls before it."""
+    """Lets time pass until the store's next deadline."""
     due = await world.store.due(1)
     _check_overdue(world, due)
     next_ms = world.clock.next_in_ms()
@@ -82,9 +82,8 @@ def _check_overdue(world: World, due: Due) -> None:
     since_ms = world.due_since_ms = world.due_since_ms if world.due_since_ms is not None else now_ms
     late_ms = now_ms - since_ms
     in_time = late_ms <= 2 * RECHECK_MS
-    demand(
-        "9 every event ends", in_time, lambda: f"nobody looks at {due.scope_ids} for {late_ms} ms"
-    )
+    late = f"nobody looks at {due.scope_ids} for {late_ms} ms"
+    demand("9 every event ends", in_time, lambda: late)
 
 
 async def _decide_rollouts(world: World) -> None:
@@ -94,18 +93,13 @@ async def _decide_rollouts(world: World) -> None:
         return
     for kept in await RolloutRecords(world.store).unfinished(world.now()):
         if kept.rollout.phase is RolloutPhase.PAUSED:
-            world.spawn(_resume(node.rollouts, kept.rollout.id))
+            world.spawn(node.rollouts.resume(kept.rollout.id, by=OPERATOR))
             await world.settle()
 
 
-async def _resume(rollouts: "object", id: str) -> None:
-    await rollouts.resume(id, by=OPERATOR)  # type: ignore[attr-defined]
-
-
 async def _unfinished_rollouts(world: World) -> bool:
-    return world.shape.has_rollouts and bool(
-        await RolloutRecords(world.store).unfinished(world.now())
-    )
+    unfinished = RolloutRecords(world.store).unfinished
+    return world.shape.has_rollouts and bool(await unfinished(world.now()))
 
 
 async def _come_to_rest(world: World) -> None:

@@ -88,10 +88,7 @@ async def _count(world: World) -> None:
 
 
 def _hear(world: World, context: dict[str, Any]) -> None:
-    """Records an error that the event loop reports, such as an exception in a callback.
-
-    The error of a task that nobody awaits is ignored.
-    """
+    """Records an error that a callback raised. Errors of tasks that nobody awaits are ignored."""
     if "never retrieved" not in context["message"]:
         world.errors.append(context.get("exception") or RuntimeError(context["message"]))
 
@@ -128,9 +125,8 @@ def _listening(world: World) -> Iterator[None]:
 
 
 def shrink(outcome: Outcome, place: StorePlace = MEMORY) -> Outcome:
-    """Returns the outcome of the shortest plan found that breaks the same promise.
-
-    It tries to leave out parts of the plan, first large ones and then smaller ones.
+    """Returns the outcome of the shortest plan found that breaks the same promise. It tries to
+    leave out parts of the plan, first large ones and then smaller ones.
     """
     best = outcome
     size = max(len(best.steps) // 2, 1)

@@ -38,7 +38,7 @@ class Signals:
         self._is_late = shape.has_late_signals
         self._loss = shape.signal_loss if shape.is_shared else 0.0
         self._nodes = nodes
-        self._dice = Random(0)
+        self._rng = Random(0)
         self.waiting: list[Undelivered] = []
 
     def send(self, signal: Signal, committer: str | None) -> None:
@@ -47,7 +47,7 @@ class Signals:
             if node.is_dead:
                 continue
             is_own = node.name == committer
-            if not is_own and self._dice.random() < self._loss:
+            if not is_own and self._rng.random() < self._loss:
                 continue
             told = Undelivered(node.name, signal if is_own else replace(signal, scope=None))
             if self._is_late:
@@ -55,9 +55,9 @@ class Signals:
             else:
                 self._tell(told)
 
-    def deliver(self, told: Undelivered, dice: Random | None = None) -> None:
-        """Delivers a signal. With `dice`, it may be delivered again later."""
-        if dice is None or dice.random() >= AGAIN:
+    def deliver(self, told: Undelivered, rng: Random | None = None) -> None:
+        """Delivers a signal. With `rng`, it may be delivered again later."""
+        if rng is None or rng.random() >= AGAIN:
             self.waiting.remove(told)
         self._tell(told)
 

@@ -41,7 +41,7 @@ class StoreCopy:
 
 
 class StorePlace:
-    """Creates the stores of worlds, one after the other, and removes them again."""
+    """The kind of store that worlds use. It creates and removes a store for each world."""
 
     def __init__(self, url: str = "memory") -> None:
         """`url` is `memory`, `sqlite` for temporary files, or `postgresql://…` for new schemas."""
@@ -58,19 +58,13 @@ class StorePlace:
     async def open(
         self, clock: SimClock, exits: ExitStack, *, is_shared: bool, quick: bool
     ) -> Store:
-        """Opens a new store, which `exits` removes.
-
-        With `quick`, SQLite commits in the event loop where it can.
-        """
+        """Opens a store that `exits` removes. With `quick`, SQLite commits in the event loop."""
         if self.is_memory:
             return SharedMemoryStore(clock) if is_shared else MemoryStore(clock)
         if not self.may_be_shared:
             folder = exits.enter_context(tempfile.TemporaryDirectory(prefix="fw-sim-"))
-            store: Store = SqliteStore(
-                Path(folder) / "store.db",
-                clock,
-                InlineCommits(after=0 if quick else 8),
-            )
+            inline = InlineCommits(after=0) if quick else InlineCommits()
+            store: Store = SqliteStore(Path(folder) / "store.db", clock, inline)
         else:
             store = _postgres(self._url, clock, exits, is_shared=is_shared)
         await store.open()

@@ -14,8 +14,8 @@ from fairwarning.core.resources import expand
 from fairwarning.core.transitions import HandedOver
 from fairwarning.engine.protocols import START, Order, Receipt, Signal, Store, StoreDown
 from fairwarning.notifications.records import NotificationRecords
-from fairwarning.simulation import actions
-from fairwarning.simulation.calls import Call, Calls, Verdict
+from fairwarning.simulation.actions import ACTIONS
+from fairwarning.simulation.calls import Call, Calls, Decision
 from fairwarning.simulation.clients import Client
 from fairwarning.simulation.clock import NodeClock, SimClock, current
 from fairwarning.simulation.driver import World as PhysicalWorld
@@ -33,12 +33,12 @@ from fairwarning.simulation.signals import Signals
 from fairwarning.simulation.stores import StoreCopy, StorePlace
 from fairwarning.stores.memory import MemoryStore
 
-ROUNDS_MAX = 4_000
+ROUNDS_MAX = 4_000  # A world that needs more has a bug.
 OPERATOR = operator_actor("sim")
 
 
 class Note(NamedTuple):
-    """A note in the store that an instance of a scope has polled."""
+    """The store has noted when an instance of a scope last polled."""
 
     scope_id: ScopeId
     asked_ms: Instant
@@ -57,12 +57,12 @@ class World:
         self.signals = Signals(shape, lambda: self.nodes)
         self.nodes: list[Node] = []
         self.gone: list[Node] = []
-        """Nodes that another node has replaced."""
+        """The nodes that have ended and in whose place another node runs."""
         self.clients: list[Client] = []
         self.readers: list[FeedReader] = []
         self.arrived: list[Sent] = []
         self.entries_before_targets = 0
-        """How many entries came before the targets of notifications."""
+        """How many journal entries there were when the targets of notifications were created."""
         self.documents = Documents()
         self.answers: list[CallerAnswer] = []
         self.requests: list[CallerRequest] = []
@@ -75,7 +75,7 @@ class World:
         """How often the store has stepped back."""
         self.clock_steps = 0
         self.due_since_ms: int | None = None
-        """Since when (in steady time) something is due that no node has looked at."""
+        """The steady time since which a scope has been due without any node acting on it."""
         self.was_stepped_ahead = False
         """Whether the store's clock was stepped ahead, so that leases may end early."""
         self.save: Callable[[], Any] = lambda: None
@@ -84,9 +84,9 @@ class World:
         self.happened: Counter[str] = Counter()
         """Counts what has happened in this world; tests demand that enough has."""
         self.errors: list[BaseException] = []
-        """Errors that should not have happened."""
+        """The errors that no step expected. The first of them ends the run."""
         self.trace: list[str] = []
-        self._backups: list[tuple[StoreCopy, list[Note], Any]] = []
+        self.backups: list[tuple[StoreCopy, list[Note], Any]] = []
         self._place = place
         self._exits = ExitStack()
         self._heard: list[tuple[Signal, str | None]] | None = None
@@ -193,7 +193,7 @@ class World:
                 client.cut_off()
 
     async def take(self, step: Step) -> None:
-        note = await actions.take(self, step.kind, Random(step.dice))
+        note = await ACTIONS[step.kind](self, Random(step.seed))
         self.note(step.kind, note)
         await self.quiesce()
 
@@ -206,17 +206,13 @@ class World:
         free = [call for call in self.calls.waiting if not call.is_held]
         return sorted(free, key=lambda call: call.place)
 
-    async def release(self, call: Call, verdict: Verdict = Verdict.GO_ON) -> None:
-        self.calls.release(call, verdict)
+    async def release(self, call: Call, decision: Decision = Decision.GO_ON) -> None:
+        self.calls.release(call, decision)
         await self.quiesce()
 
-    def _note_failure(self, call: Call, verdict: Verdict) -> None:
-        """Counts a failed call.
-
-        If it may have hidden work from its node, or kept the node from giving work back, this is
-        noted in `has_lost_answers`.
-        """
-        if verdict is Verdict.BUSY:
+    def _note_failure(self, call: Call, decision: Decision) -> None:
+        """Counts a failed call. It also notes on the node that it may have unknown work."""
+        if decision is Decision.BUSY:
             self.happened["busy"] += 1
             return
         self.happened["answer lost" if call.is_done else "call failed"] += 1
@@ -226,10 +222,7 @@ class World:
                 node.has_lost_answers |= call.is_done or not node.is_alive
 
     async def settle(self, *, signals: bool = True) -> None:
-        """Lets all calls go on that are not held back, until none is left.
-
-        With `signals`, it also delivers all waiting signals.
-        """
+        """Carries out all calls that are not held back, and delivers the signals if asked to."""
         await self.quiesce()
         for _ in range(ROUNDS_MAX):
             if signals and self.signals.waiting:
@@ -245,12 +238,12 @@ class World:
             for call in free if self._place.is_memory else free[:1]:
                 if call.name == "transact":
                     self.note("call", call)
-                self.calls.release(call, Verdict.GO_ON)
+                self.calls.release(call, Decision.GO_ON)
             await self.quiesce()
         raise Broken("9 every event ends", "the nodes never come to rest")
 
     async def quiesce(self) -> None:
-        """Lets every task run until it waits for the world. Raises the first error of a task."""
+        """Runs all tasks until each waits for the world. Raises the first error of a task."""
         loop = current()
         while True:
             await asyncio.sleep(0)
@@ -266,17 +259,13 @@ class World:
 
     def back_up(self) -> None:
         assert isinstance(self.store, MemoryStore)
-        self._backups.append((StoreCopy(self.store), [*self.notes], self.save()))
-
-    @property
-    def backups(self) -> int:
-        return len(self._backups)
+        self.backups.append((StoreCopy(self.store), [*self.notes], self.save()))
 
     def step_back(self, number: int) -> None:
         """Sets the store back to a copy while the nodes run, like a restore of a backup."""
         assert isinstance(self.store, MemoryStore)
-        copy, notes, saved = self._backups[number]
-        del self._backups[number + 1 :]
+        copy, notes, saved = self.backups[number]
+        del self.backups[number + 1 :]
         copy.put_back(self.store)
         self.notes = [*notes]
         self.past += 1
@@ -293,7 +282,7 @@ class World:
     def tell_gathered(self) -> None:
         heard, self._heard = self._heard or [], None
         for signal, committer in heard:
-            self._tell(signal, committer)
+            self.signals.send(signal, committer)
 
     def drop_gathered(self) -> None:
         """Drops the signals that were held back, because their changes were undone."""
@@ -341,7 +330,7 @@ class World:
         return self.clock.now()
 
     async def _trouble(self, node: str, order: Order) -> str:
-        """Returns why this node has no right to the order now, or "" if it has."""
+        """Returns why this node must not carry out the order now, or "" if it may."""
         scope = await self.calls.counted(self.store.read(order.scope_id))
         event = scope.events.get(order.key)
         work = None if event is None else event.work
@@ -354,10 +343,7 @@ class World:
         return f"the lease ended {late_ms} ms ago" if late_ms >= 0 else ""
 
     async def _had_all_since(self, node: str, order: Order) -> bool:
-        """Returns whether the node got this attempt and all later ones.
-
-        Then it may go on with this attempt.
-        """
+        """Returns whether this node was handed the order's attempt and every later attempt."""
         history = await self.calls.counted(self.store.history(event_id=order.key, limit=1_000))
         handed = [each.transition for each in history if isinstance(each.transition, HandedOver)]
         return all(each.node == node for each in handed if each.attempt >= order.attempt)
@@ -370,19 +356,16 @@ class World:
                 self.notes.append(Note(scope_id, asked_ms, self.now()))
 
     def last_poll_ms(self, scope_id: ScopeId, before: Instant) -> Instant:
-        """Returns the last poll of the scope that the store had a note of before this instant."""
+        """Returns the time of the last poll that the store knew of before this instant."""
         known = (n.asked_ms for n in self.notes if n.scope_id == scope_id and n.at_ms < before)
         return max(known, default=Instant(0))
 
     def _on_signal(self, signal: Signal) -> None:
         committer = self.calls.committing
         if self._heard is None:
-            self._tell(signal, committer)
+            self.signals.send(signal, committer)
         else:
             self._heard.append((signal, committer))
-
-    def _tell(self, signal: Signal, committer: str | None) -> None:
-        self.signals.send(signal, committer)
 
     def _note_outcome(self, result: object) -> None:
         if isinstance(result, Receipt):
@@ -390,8 +373,5 @@ class World:
 
 
 def _is_ours(task: "asyncio.Task[Any]") -> bool:
-    """Returns whether the world must end this task.
-
-    A store ends its own tasks when it is closed.
-    """
+    """Returns whether the world must end this task. A store ends its own tasks."""
     return not task.get_name().startswith("signals ")

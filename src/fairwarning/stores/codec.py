@@ -18,7 +18,7 @@ from fairwarning.core.model import Event, EventId, Roster
 from fairwarning.core.transitions import KnownTransition, Transition, Unknown
 from fairwarning.engine.protocols import StoreDown
 
-ROSTERS_CACHED_MAX = 256
+ROSTERS_CACHED_MAX = 256  # Enough for the scopes that change often.
 
 T = TypeVar("T")
 

@@ -35,9 +35,8 @@ def fits(choice: Choice, scope_id: ScopeId, event: Event) -> bool:
 def page_of(
     choice: Choice, before: Mark | None, limit: int, listed: Callable[[list[str]], str]
 ) -> Statement:
-    """Returns the query of one page: the newest `limit` events before the mark `before`.
-
-    `listed` writes a list of words in the form that the SQL dialect needs.
+    """Returns the query of a page: the newest `limit` events before the mark `before`. `listed`
+    writes a list of words in the form that the SQL dialect needs.
     """
     end = before or _NEWEST
     values: Mapping[str, Value] = {

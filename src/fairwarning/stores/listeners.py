@@ -9,10 +9,7 @@ _log = logging.getLogger(__name__)
 
 
 class Listeners:
-    """Tells all listeners about each commit.
-
-    If a listener raises, the error is logged, and the other listeners are still told.
-    """
+    """Tells all listeners about each commit, and logs the error of a listener that raises."""
 
     def __init__(self) -> None:
         self._listeners: list[Listener] = []

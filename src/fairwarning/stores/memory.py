@@ -36,14 +36,9 @@ from fairwarning.engine.protocols import (
     Signal,
     Step,
 )
+from fairwarning.stores import listeners
 from fairwarning.stores.event_queries import fits, place_of
-from fairwarning.stores.listeners import (
-    GLOBAL_REVISION,
-    GLOBAL_SCOPE,
-    GLOBAL_SIGNAL,
-    Listeners,
-    record_changed,
-)
+from fairwarning.stores.listeners import Listeners
 from fairwarning.stores.transaction import signal_of
 from fairwarning.stores.writes import (
     Writes,
@@ -58,7 +53,7 @@ from fairwarning.stores.writes import (
 
 
 class MemoryStore:
-    """Each method is one transaction, because no method awaits anything."""
+    """Keeps everything in memory. Each method is one transaction, because none awaits anything."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -276,10 +271,7 @@ class MemoryStore:
                 raise FenceBroken(fence)
 
     def _mark(self, fences: Sequence[Fence]) -> None:
-        """Writes the new bodies of the fences' records.
-
-        Call it only when nothing can refuse the change any more.
-        """
+        """Writes the new bodies of the fences' records, once nothing can refuse the change."""
         for fence in fences:
             if fence.then is not None:
                 old = fence.record
@@ -287,20 +279,19 @@ class MemoryStore:
                 self._records[old.kind, old.key] = new
 
     def _revision(self, kind: str, key: str, expected: int | None) -> int:
-        """Returns the record's revision, or 0 if there is no such record.
-
-        Raises RecordChanged if `expected` is another revision.
-        """
+        """Returns the record's revision, or 0. Raises RecordChanged if `expected` is another."""
         record = self._records.get((kind, key))
         revision = 0 if record is None else record.revision
         if expected not in {None, revision}:
-            raise record_changed(kind, key)
+            raise listeners.record_changed(kind, key)
         return revision
 
     def _note(self, note: Noted | None, by: Actor, why: str) -> None:
         if note is not None:
-            self._append(GLOBAL_SCOPE, GLOBAL_REVISION, self._clock.now(), by, why, note)
-            self._listeners.tell(GLOBAL_SIGNAL)
+            self._append(
+                listeners.GLOBAL_SCOPE, listeners.GLOBAL_REVISION, self._clock.now(), by, why, note
+            )
+            self._listeners.tell(listeners.GLOBAL_SIGNAL)
 
     def _get(self, scope_id: ScopeId) -> Scope:
         if scope_id not in self._scopes:

@@ -38,10 +38,8 @@ def load_migrations(dialect: str) -> tuple[Migration, ...]:
 
 
 def missing_of(migrations: Sequence[Migration], version: int, where: str) -> Sequence[Migration]:
-    """Returns the migrations that a database of this schema version still needs.
-
-    Raises SchemaTooNew if `version` is newer than all migrations. Its message calls the database
-    `where`.
+    """Returns the migrations that a database of this schema version still needs. Raises
+    SchemaTooNew, whose message names the database `where`, if it is newer than all.
     """
     newest = len(migrations)
     if version > newest:

@@ -28,18 +28,12 @@ def record_put(statement: Statement, rows: list[Row]) -> Record:
 
 
 def delete_statement(kind: str, key: str) -> Statement:
-    """Returns a statement that deletes a record of any revision.
-
-    The statement returns one row with that revision, or no row if there was no record.
-    """
+    """Returns a statement that deletes a record and returns a row with its revision, if any."""
     return Statement("drop_record", {"kind": kind, "key": key})
 
 
 def was_deleted(statement: Statement, expected: int | None, rows: list[Row]) -> bool:
-    """Returns whether the statement deleted a record.
-
-    Raises RecordChanged if its revision was not `expected`. Then the caller must roll back.
-    """
+    """Returns whether a record was deleted. Raises RecordChanged if it was not at `expected`."""
     revision = rows[0][0] if rows else 0
     if expected not in {None, revision}:
         raise record_changed(str(statement.values["kind"]), str(statement.values["key"]))
@@ -47,9 +41,8 @@ def was_deleted(statement: Statement, expected: int | None, rows: list[Row]) -> 
 
 
 def fence_statements(fences: Iterable[Fence]) -> list[Statement]:
-    """Returns a statement for each fence, which checks the record and writes `then`, if any.
-
-    The statement returns the kind and key of the record, or no row if the record has changed.
+    """Returns a statement for each fence, which checks the record and writes `then`, if any. The
+    statement returns the kind and key of the record, or no row if the record has changed.
     """
     return [
         Statement(

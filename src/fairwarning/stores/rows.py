@@ -7,12 +7,7 @@ from typing import Any
 from fairwarning.core.instants import Instant
 from fairwarning.core.model import Actor, Event, Scope, ScopeId
 from fairwarning.engine.protocols import Entry, Record
-from fairwarning.stores.codec import (
-    decode_event,
-    decode_events,
-    decode_roster,
-    decode_transition,
-)
+from fairwarning.stores.codec import decode_event, decode_events, decode_roster, decode_transition
 
 Row = Sequence[Any]
 
@@ -26,9 +21,8 @@ class Stored:
 
 
 def stored_of(row: Row, roster: str) -> Stored:
-    """Returns the scope of a row. Raises StoreDown if the row is damaged.
-
-    `roster` is not in the row, because PostgreSQL must read it after it has locked the scope.
+    """Returns the scope of a row. Raises StoreDown if the row is damaged. `roster` is not in the
+    row, because PostgreSQL must read it after it has locked the scope.
     """
     id, revision, incarnation, activated_ms, last_seen_ms, next_deadline_ms, events = row
     scope = Scope(

@@ -88,19 +88,13 @@ def note(transition: Noted, *, at_ms: Instant, by: Actor, why: str) -> Statement
 
 
 def contested_key(statement: Statement) -> str | None:
-    """Returns the unique key of the statement that another transaction may use too.
-
-    It is None if the statement has no such key.
-    """
+    """Returns the statement's unique key that another transaction may use too, or None."""
     column = _CONTESTED.get(statement.name)
     return None if column is None else str(statement.values[column])
 
 
 def refuse_taken(name: str, key: str) -> None:
-    """Raises Refused, because the unique key of the statement `name` is already taken.
-
-    It only returns if there is no refusal for this statement.
-    """
+    """Raises the refusal for a unique key that is taken, if the statement `name` has one."""
     match name:
         case "add_scope":
             refuse_scope_exists(ScopeId(key))

@@ -25,9 +25,8 @@ def signal_of(writes: Writes) -> Signal:
 def plan_transaction(
     stored: Stored, step: Step, moment: Moment, *, by: Actor, why: str
 ) -> TransactionPlan:
-    """Runs the step on the stored scope and returns what the store must write.
-
-    Raises what the step raises, and Refused if two instances share an address.
+    """Runs the step on the stored scope and returns what the store must write. Raises what the step
+    raises, and Refused if two instances share an address.
     """
     before, now = stored.scope, moment.now_ms
     change = step(before, moment)

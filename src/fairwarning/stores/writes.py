@@ -1,47 +1,23 @@
 """Computes the rows that a change adds or updates. It is the same for every store."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
+from typing import get_args
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from fairwarning.core import transitions
 from fairwarning.core.decide import Change
 from fairwarning.core.instants import Instant
 from fairwarning.core.lifecycle import fold
 from fairwarning.core.limits import pending_operations
 from fairwarning.core.model import Event, EventId, InstanceName, Phase, Scope, ScopeId
 from fairwarning.core.refusals import Code, Refused
-from fairwarning.core.transitions import (
-    HOUSEKEEPING,
-    Approved,
-    AttemptFailed,
-    AttemptLost,
-    Cancelled,
-    Completed,
-    Drained,
-    Failed,
-    Forgotten,
-    HandedOver,
-    InstancesAdded,
-    Scheduled,
-    ScopeTransition,
-    Seen,
-    Started,
-    Transition,
-)
+from fairwarning.core.transitions import HOUSEKEEPING, EventTransition, Transition
 
-_ON_EVENT = (
-    Scheduled,
-    Approved,
-    Seen,
-    Drained,
-    Started,
-    Cancelled,
-    HandedOver,
-    AttemptLost,
-    AttemptFailed,
-    Completed,
-    Failed,
+# A renewed lease is stored with the scope, and is not part of the event itself.
+_ON_EVENT = tuple(
+    each for each in get_args(EventTransition) if each is not transitions.LeaseRenewed
 )
 
 
@@ -64,16 +40,16 @@ class Writes(Struct, frozen=True, kw_only=True):
 
 
 def writes_of(before: Scope, change: Change) -> Writes:
-    """Returns the rows to write for a changed scope.
-
-    Raises Refused if two instances share an address.
-    """
+    """Returns the rows of a changed scope. Raises Refused if two instances share an address."""
     after = replace(change.scope, revision=before.revision + 1)
     new, touched = _events_touched(change.transitions)
     events = after.events
     if not events.keys() >= set(touched):
         # An event ended and was forgotten in this one transaction, so `after` no longer has it.
-        events = fold(before, _remembering(change.transitions)).events
+        remembered = (
+            each for each in change.transitions if not isinstance(each, transitions.Forgotten)
+        )
+        events = fold(before, remembered).events
     roster_changed = before.roster is not after.roster
     changed = tuple(events[id] for id in touched if id not in new)
     added, removed = (
@@ -98,10 +74,7 @@ def writes_of(before: Scope, change: Change) -> Writes:
 
 
 def writes_of_new(scope: Scope) -> Writes:
-    """Returns the rows to write for a new scope.
-
-    Raises Refused if two instances share an address.
-    """
+    """Returns the rows of a new scope. Raises Refused if two instances share an address."""
     instances = tuple(scope.roster.instances.values())
     return Writes(
         scope=replace(scope, revision=1),
@@ -109,7 +82,7 @@ def writes_of_new(scope: Scope) -> Writes:
         new_events=(),
         changed_events=(),
         old_phases={},
-        entries=(InstancesAdded(instances=instances),),
+        entries=(transitions.InstancesAdded(instances=instances),),
         addresses_added=tuple(_addresses(scope).items()),
         addresses_removed=(),
         next_deadline_ms=None,
@@ -123,19 +96,15 @@ def event_id_of(transition: Transition) -> EventId | None:
     return found
 
 
-def _events_touched(transitions: Iterable[Transition]) -> tuple[list[EventId], list[EventId]]:
+def _events_touched(made: Iterable[Transition]) -> tuple[list[EventId], list[EventId]]:
     new: list[EventId] = []
     touched: dict[EventId, None] = {}
-    for transition in transitions:
-        if isinstance(transition, Scheduled):
+    for transition in made:
+        if isinstance(transition, transitions.Scheduled):
             new.append(transition.event_id)
         if isinstance(transition, _ON_EVENT):
             touched[transition.event_id] = None
     return new, list(touched)
-
-
-def _remembering(transitions: Iterable[ScopeTransition]) -> Iterator[ScopeTransition]:
-    return (each for each in transitions if not isinstance(each, Forgotten))
 
 
 def _address_changes(
@@ -159,7 +128,7 @@ def _addresses(scope: Scope) -> dict[str, InstanceName]:
 
 
 def refuse_address_in_use(address: str) -> None:
-    """Raises Refused with ADDRESS_IN_USE."""
+    """Raises Refused, because another instance has this address."""
     raise Refused(
         Code.ADDRESS_IN_USE,
         f"address {address} already belongs to an instance; addresses are unique across the "
@@ -168,7 +137,7 @@ def refuse_address_in_use(address: str) -> None:
 
 
 def refuse_scope_exists(scope_id: ScopeId) -> None:
-    """Raises Refused with SCOPE_EXISTS."""
+    """Raises Refused, because a scope with this id exists."""
     raise Refused(
         Code.SCOPE_EXISTS,
         f"scope {scope_id} is declared already; change it, or choose another name",

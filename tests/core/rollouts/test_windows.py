@@ -12,9 +12,9 @@ from fairwarning.core.rollouts.windows import (
     closes,
     is_open,
     next_opening,
+    open_periods,
     parse_blackout,
     parse_window,
-    stretches,
 )
 from tests.core.rollouts.test_windows_parsing import windows
 
@@ -41,7 +41,7 @@ def calendar(*texts: str, zone: str = "UTC", black: tuple[str, ...] = ()) -> Cal
 
 
 def first_two(chosen: Calendar, begin: str) -> list[tuple[str | None, str | None]]:
-    found = stretches(chosen, at(begin))
+    found = open_periods(chosen, at(begin))
     return [(show(begin), show(end)) for begin, end in (next(found), next(found))]
 
 
@@ -107,7 +107,7 @@ def test_the_same_night_is_an_hour_longer_in_autumn_and_shorter_in_spring() -> N
     chosen = calendar("sat 22:00-06:00", zone="Europe/Berlin")
     lengths = {}
     for day in ("2026-03-21", "2026-03-28", "2026-10-24"):
-        begin, end = next(stretches(chosen, at(f"{day}T12:00Z")))
+        begin, end = next(open_periods(chosen, at(f"{day}T12:00Z")))
         assert end is not None
         lengths[day] = (end - begin) // HOUR_MS
     assert lengths == {"2026-03-21": 8, "2026-03-28": 7, "2026-10-24": 9}
@@ -156,7 +156,7 @@ BEGINNINGS = [at(text) for text in ("2026-03-07T00:00Z", "2026-03-28T00:00Z", "2
 def _minutes_of_stretches(chosen: Calendar, begin: Instant, minutes: int) -> int:
     end = begin + minutes * MINUTE_MS
     total = 0
-    for opens, shuts in stretches(chosen, begin):
+    for opens, shuts in open_periods(chosen, begin):
         if opens >= end:
             break
         total += (min(end if shuts is None else shuts, end) - opens) // MINUTE_MS
@@ -178,7 +178,7 @@ def test_stretches_are_what_the_wall_clock_shows_minute_by_minute(
     span = 48 * 60
     shown = [is_open(chosen, Instant(first + n * MINUTE_MS)) for n in range(span)]
     found = [False] * span
-    for opens, shuts in stretches(chosen, first):
+    for opens, shuts in open_periods(chosen, first):
         if opens >= first + span * MINUTE_MS:
             break
         last = span if shuts is None else min((shuts - first) // MINUTE_MS, span)

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from fairwarning.core.commands import Cancel, Schedule
 from fairwarning.core.instants import Instant, later
 from fairwarning.core.model import Event, EventId, Phase, Scope, ScopeId
+from fairwarning.core.rollouts import outcomes, step_length
 from fairwarning.core.rollouts.concurrency import Steps, by_scope, free_from, turns
 from fairwarning.core.rollouts.model import (
     STOPPED,
@@ -25,21 +26,7 @@ from fairwarning.core.rollouts.model import (
     StepPhase,
     event_id_of,
 )
-from fairwarning.core.rollouts.outcomes import (
-    WINDOW_CLOSED,
-    Sight,
-    follow,
-    is_in_flight,
-    to_waiting,
-    trouble,
-)
-from fairwarning.core.rollouts.step_length import (
-    known_duration_s,
-    latest_start,
-    needed_ms,
-    not_before,
-    targets,
-)
+from fairwarning.core.rollouts.outcomes import FleetState
 from fairwarning.core.rollouts.windows import closes, next_opening
 
 
@@ -54,17 +41,13 @@ class Withdraw(Struct, frozen=True, kw_only=True):
 
 
 class Advance(Struct, frozen=True, kw_only=True):
-    """What to do next. Store `rollout` first, then announce and withdraw, then call `advance`
-    again.
-    """
+    """What to do next: store `rollout`, then announce and withdraw, then call `advance` again."""
 
     rollout: Rollout
     announce: tuple[Announce, ...] = ()
     withdraw: tuple[Withdraw, ...] = ()
     wake_ms: Instant | None = None
-    """When to call `advance` again even if no scope has changed. None means that this is not
-    needed.
-    """
+    """When to call `advance` again even if no scope has changed, or None."""
 
 
 def advance(
@@ -74,22 +57,17 @@ def advance(
     *,
     past: Mapping[EventId, Event] | None = None,
 ) -> Advance:
-    """Return what the rollout does next.
-
-    `scopes` must have the scopes that `concurrency.concerns` names, with None for a scope that no
-    longer exists. `past` has events that have left their scope.
+    """Return what the rollout does next. `past` has events that have left their scope. `scopes`
+    must have what `concurrency.concerns` names, with None for a scope that is gone.
     """
     if rollout.ended_ms is not None:
         return Advance(rollout=rollout)
-    sight = Sight(scopes=scopes, past=past or {})
-    rollout = follow(rollout, sight)
-    if (
-        not rollout.is_finished
-        and rollout.spec.stop_on_failure
-        and (why := trouble(rollout, sight))
-    ):
+    fleet = FleetState(scopes=scopes, past=past or {})
+    rollout = outcomes.follow(rollout, fleet)
+    may_fail = not rollout.is_finished and rollout.spec.stop_on_failure
+    if may_fail and (why := outcomes.trouble(rollout, fleet)):
         rollout = replace(rollout, phase=RolloutPhase.FAILED, outcome=why)
-    draft = _Draft(rollout, sight, now)
+    draft = _Draft(rollout, fleet, now)
     if rollout.phase in STOPPED:
         draft.wind_down()
     elif rollout.phase is RolloutPhase.PAUSED:
@@ -100,11 +78,11 @@ def advance(
 
 
 class _Draft:
-    """The state of one call of `advance`."""
+    """What one call of `advance` has decided so far."""
 
-    def __init__(self, rollout: Rollout, sight: Sight, now: Instant) -> None:
+    def __init__(self, rollout: Rollout, fleet: FleetState, now: Instant) -> None:
         self._rollout = rollout
-        self._sight = sight
+        self._fleet = fleet
         self._now = now
         self._steps = {(step.scope_id, step.update_domain): step for step in rollout.steps}
         self._announce: list[Announce] = []
@@ -117,20 +95,18 @@ class _Draft:
         due = turns(self._rollout, self._now)
         self._wake.extend(due.resting_until)
         for scope_id in due.under_way + due.begin:
-            if scope_id in self._sight.scopes:
-                self._next_of(groups[scope_id], self._sight.scopes[scope_id])
+            if scope_id in self._fleet.scopes:
+                self._next_of(groups[scope_id], self._fleet.scopes[scope_id])
 
     def hold(self) -> None:
-        """Announce nothing new. A step that has no event yet waits again once its NotBefore has
-        passed.
-        """
+        """Announce nothing. A step without an event waits again once its NotBefore has passed."""
         self._withdraw_late()
         for step in self._in_flight():
-            self._put(to_waiting(step))
+            self._put(outcomes.to_waiting(step))
 
     def wind_down(self) -> None:
         for step in self._rollout.steps:
-            event = self._sight.of_step(step)
+            event = self._fleet.of_step(step)
             if step.phase is StepPhase.WAITING:
                 self._put(replace(step, phase=StepPhase.SKIPPED))
             elif step.phase is StepPhase.ANNOUNCED and event is not None:
@@ -156,35 +132,35 @@ class _Draft:
         for step in steps:
             if step.phase not in UNFINISHED:
                 continue
-            if step.phase is not StepPhase.WAITING and not is_in_flight(step, self._sight):
+            if step.phase is not StepPhase.WAITING and not outcomes.is_in_flight(step, self._fleet):
                 return
-            if scope is not None and targets(scope.roster, step):
+            if scope is not None and step_length.targets(scope.roster, step):
                 self._announce_or_wait(step, steps, scope)
                 return
             self._put(replace(step, phase=StepPhase.SKIPPED))
 
     def _announce_or_wait(self, step: RolloutStep, steps: Steps, scope: Scope) -> None:
         spec, roster = self._rollout.spec, scope.roster
-        names = tuple(each.name for each in targets(roster, step))
-        self._put(to_waiting(step))
+        names = tuple(each.name for each in step_length.targets(roster, step))
+        self._put(outcomes.to_waiting(step))
         if any(e.type is spec.type and set(names) & set(e.resources) for e in scope.unfinished):
             return
         earliest = max(self._now, free_from(spec, steps) or self._now)
-        opening = next_opening(spec.calendar, earliest, needed_ms(spec, roster))
+        opening = next_opening(spec.calendar, earliest, step_length.needed_ms(spec, roster))
         if opening is None:
             self._give_up(step)
         elif opening > self._now:
             self._wake.append(opening)
         else:
             event_id = event_id_of(self._rollout.id, step)
-            start = not_before(spec, roster, self._now)
+            start = step_length.not_before(spec, roster, self._now)
             command = Schedule(
                 event_id=event_id,
                 type=spec.type,
                 targets=names,
                 not_before_ms=start,
                 description=spec.description,
-                duration_s=known_duration_s(spec),
+                duration_s=step_length.known_duration_s(spec),
             )
             self._announce.append(Announce(scope_id=scope.id, command=command))
             self._put(
@@ -199,41 +175,36 @@ class _Draft:
             )
 
     def _give_up(self, step: RolloutStep) -> None:
-        """Fail the step, because no window is long enough for it. This can happen if the minimum
-        notice of the scope was raised.
-        """
-        self._put(replace(to_waiting(step), phase=StepPhase.FAILED, ended_ms=self._now))
+        """Fail the step, because no window is long enough for it any more."""
+        self._put(replace(outcomes.to_waiting(step), phase=StepPhase.FAILED, ended_ms=self._now))
         self._wake.append(self._now)
 
     def _withdraw_late(self) -> None:
         for step in self._rollout.steps:
-            event = self._sight.of_step(step)
+            event = self._fleet.of_step(step)
             if step.phase is not StepPhase.ANNOUNCED or event is None:
                 continue
             latest = self._latest_start(step, event)
             if latest is not None and self._now > latest:
-                self._take_back(step.scope_id, event, WINDOW_CLOSED)
+                self._take_back(step.scope_id, event, outcomes.WINDOW_CLOSED)
             elif latest is not None:
                 self._wake.append(later(latest, 1))
 
     def _latest_start(self, step: RolloutStep, event: Event) -> Instant | None:
-        """Return the latest instant at which the event may start, or None if there is no limit.
-
-        If an operator has postponed the event, the windows no longer limit it.
+        """Return the latest instant at which the event may start, or None if there is no limit. If
+        an operator has postponed the event, the windows no longer limit it.
         """
         if event.id != event_id_of(self._rollout.id, step):
             return None
         spec = self._rollout.spec
         end = closes(spec.calendar, event.not_before_ms)
-        return None if end is None else latest_start(spec, end)
+        return None if end is None else step_length.latest_start(spec, end)
 
     def _in_flight(self) -> list[RolloutStep]:
-        """Return the steps without an event whose NotBefore has passed, so that they can no longer
-        be announced.
-        """
+        """Return the steps that have no event and whose NotBefore has passed."""
         over: list[RolloutStep] = []
         for step in self._rollout.steps:
-            if is_in_flight(step, self._sight):
+            if outcomes.is_in_flight(step, self._fleet):
                 assert step.not_before_ms is not None
                 if self._now > step.not_before_ms:
                     over.append(step)

@@ -5,30 +5,21 @@ from zoneinfo import ZoneInfo
 
 from fairwarning.common.durations import format_iso_duration
 from fairwarning.core.instants import DAY_MS, SECOND_MS, Instant
-from fairwarning.core.limits import DESCRIPTION_CHARS_MAX, EVENT_DURATION_S_MAX, refuse_text
+from fairwarning.core.journal_text import listed
+from fairwarning.core.limits import refuse_description, refuse_duration, refuse_text
 from fairwarning.core.model import EventType, Roster, Scope
 from fairwarning.core.notice import not_before
 from fairwarning.core.refusals import Code, Refused
-from fairwarning.core.rollouts.model import (
-    DAY_MINUTES,
-    Blackout,
-    RolloutSpec,
-    RolloutStep,
-    Window,
-)
-from fairwarning.core.rollouts.step_length import (
-    ASSUMED_DURATION_S,
-    known_duration_s,
-    needed_ms,
-)
-from fairwarning.core.rollouts.windows import HORIZON_DAYS, next_opening, stretches
+from fairwarning.core.rollouts.model import DAY_MINUTES, Blackout, RolloutSpec, RolloutStep, Window
+from fairwarning.core.rollouts.step_length import ASSUMED_DURATION_S, known_duration_s, needed_ms
+from fairwarning.core.rollouts.windows import HORIZON_DAYS, next_opening, open_periods
 
 TYPES = (EventType.FREEZE, EventType.REBOOT, EventType.REDEPLOY)
-NAME_CHARS_MAX = 100
-SCOPES_MAX = 10_000
-PAUSE_MS_MAX = 30 * DAY_MS
-WINDOWS_MAX = 50
-BLACKOUTS_MAX = 400
+NAME_CHARS_MAX = 100  # The name must fit into a line of a table.
+SCOPES_MAX = 10_000  # The whole rollout is one record, which each step rewrites.
+PAUSE_MS_MAX = 30 * DAY_MS  # A longer pause is most likely a mistake.
+WINDOWS_MAX = 50  # Each estimate searches all windows.
+BLACKOUTS_MAX = 400  # One for each day of the horizon.
 
 
 def refuse_spec(spec: RolloutSpec) -> None:
@@ -53,9 +44,7 @@ def refuse_steps(steps: tuple[RolloutStep, ...]) -> None:
 
 
 def refuse_misfit(spec: RolloutSpec, scopes: Iterable[Scope], now: Instant) -> None:
-    """Raise Refused if the notice is too short for a scope, or if no window is long enough for the
-    notice and the impact.
-    """
+    """Raise Refused if the notice is too short for a scope, or too long for every window."""
     fits: set[int] = set()
     for scope in scopes:
         roster = scope.roster
@@ -68,7 +57,9 @@ def refuse_misfit(spec: RolloutSpec, scopes: Iterable[Scope], now: Instant) -> N
 def _refuse_if_never(spec: RolloutSpec, roster: Roster, now: Instant, needed: int) -> None:
     if next_opening(spec.calendar, now, needed) is not None:
         return
-    longest = max((end - begin for begin, end in stretches(spec.calendar, now) if end), default=0)
+    longest = max(
+        (end - begin for begin, end in open_periods(spec.calendar, now) if end), default=0
+    )
     if not longest:
         raise _invalid(
             f"the windows do not open within {HORIZON_DAYS} days; change them, or the blackouts"
@@ -84,23 +75,11 @@ def _refuse_texts(spec: RolloutSpec) -> None:
     refuse_text("name", spec.name)
     if len(spec.name) > NAME_CHARS_MAX:
         raise _invalid(f"the name has {len(spec.name)} characters; use at most {NAME_CHARS_MAX}")
-    description = spec.description or ""
-    refuse_text("description", description)
-    if len(description) > DESCRIPTION_CHARS_MAX:
-        raise Refused(
-            Code.DESCRIPTION_TOO_LONG,
-            f"the description has {len(description)} characters; use at most "
-            f"{DESCRIPTION_CHARS_MAX}",
-        )
+    refuse_description(spec.description or "")
 
 
 def _refuse_numbers(spec: RolloutSpec) -> None:
-    if spec.duration_s is not None and not -1 <= spec.duration_s <= EVENT_DURATION_S_MAX:
-        raise Refused(
-            Code.DURATION_INVALID,
-            f"a duration of {spec.duration_s} s is out of range; use 0 to {EVENT_DURATION_S_MAX}, "
-            "or -1 for unknown",
-        )
+    refuse_duration(spec.duration_s or 0)
     if spec.notice_ms is not None and spec.notice_ms < 0:
         raise _invalid("the notice is negative; leave it out to give the minimum")
     if not 1 <= spec.scopes_at_once <= SCOPES_MAX:
@@ -143,15 +122,12 @@ def _invalid(message: str) -> Refused:
     return Refused(Code.ROLLOUT_INVALID, message)
 
 
-_NAMED_MAX = 5
-
-
 def advice(spec: RolloutSpec, scopes: Sequence[Scope]) -> tuple[str, ...]:
     """Return warnings for the operator. Each is a sentence with the scopes that it is about."""
     said = [
-        f"{_names(found)}: {sentence}"
+        f"{listed(found)}: {sentence}"
         for applies, sentence in _ABOUT_SCOPES
-        if (found := [scope for scope in scopes if applies(scope)])
+        if (found := [scope.id for scope in scopes if applies(scope)])
     ]
     if known_duration_s(spec) < 0:
         assumed = format_iso_duration(ASSUMED_DURATION_S[spec.type] * SECOND_MS)
@@ -160,16 +136,6 @@ def advice(spec: RolloutSpec, scopes: Sequence[Scope]) -> tuple[str, ...]:
             "windows are kept for its begin only; give a duration"
         )
     return tuple(said)
-
-
-def _names(scopes: Sequence[Scope]) -> str:
-    named = ", ".join(scope.id for scope in scopes[:_NAMED_MAX])
-    more = len(scopes) - _NAMED_MAX
-    return f"{named} and {more} more" if more > 0 else named
-
-
-def _is_empty(scope: Scope) -> bool:
-    return not scope.roster.live
 
 
 def _is_unheard(scope: Scope) -> bool:
@@ -185,12 +151,8 @@ def _is_all_at_once(scope: Scope) -> bool:
     return len(live) > 1 and len({each.update_domain for each in live}) == 1
 
 
-def _is_busy(scope: Scope) -> bool:
-    return bool(scope.unfinished)
-
-
 _ABOUT_SCOPES: tuple[tuple[Callable[[Scope], bool], str], ...] = (
-    (_is_empty, "there is no instance, so nothing will happen"),
+    (lambda scope: not scope.roster.live, "there is no instance, so nothing will happen"),
     (
         _is_unheard,
         "no instance has ever asked for its events, so nobody will hear of this; see that they "
@@ -202,7 +164,7 @@ _ABOUT_SCOPES: tuple[tuple[Callable[[Scope], bool], str], ...] = (
     ),
     (_is_all_at_once, "all instances are in one update domain, and go down together"),
     (
-        _is_busy,
+        lambda scope: bool(scope.unfinished),
         "other events are pending there; steps that have to wait for them happen later than "
         "planned",
     ),

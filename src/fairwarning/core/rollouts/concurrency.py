@@ -67,7 +67,7 @@ def free_from(spec: RolloutSpec, steps: Steps) -> Instant | None:
 
 
 def concerns(rollout: Rollout, now: Instant) -> tuple[ScopeId, ...]:
-    """Return the scopes that `advance` must be given."""
+    """Return the ids of the scopes that `advance` needs to decide what the rollout does next."""
     if rollout.phase is RolloutPhase.PAUSED or rollout.phase in STOPPED:
         return tuple(dict.fromkeys(s.scope_id for s in rollout.steps if s.phase in ACTIVE))
     due = turns(rollout, now)

@@ -42,9 +42,7 @@ STOPPED = (RolloutPhase.FAILED, RolloutPhase.CANCELLED)
 
 
 class Window(Struct, frozen=True, kw_only=True):
-    """A window is open on these days, between two times of the local clock. If it closes earlier
-    than it opens, it closes on the next day.
-    """
+    """The days and local times at which maintenance may happen. A window may pass midnight."""
 
     days: tuple[int, ...]
     """The days on which the window opens. 0 is Monday."""
@@ -83,9 +81,7 @@ class Blackout(Struct, frozen=True, kw_only=True):
 
 
 class Calendar(Struct, frozen=True, kw_only=True):
-    """The times at which events may be announced and happen. Without windows this is always, except
-    in blackouts.
-    """
+    """The times at which events may happen. Without windows this is always, except in blackouts."""
 
     windows: tuple[Window, ...] = ()
     time_zone: str = "UTC"
@@ -97,9 +93,7 @@ class RolloutSpec(Struct, frozen=True, kw_only=True):
 
     type: EventType
     scope_ids: tuple[ScopeId, ...] = ()
-    """The scopes, in the order in which they are done. Empty means all scopes that exist when the
-    rollout is created.
-    """
+    """The scopes, in the order in which they are done. Empty means all that exist at first."""
     name: str = ""
     description: str | None = None
     """The description of the events. None means the usual text of the platform."""
@@ -120,9 +114,7 @@ class RolloutSpec(Struct, frozen=True, kw_only=True):
 
 
 class RolloutStep(Struct, frozen=True, kw_only=True):
-    """The maintenance of one update domain of one scope. In a plan, the times of a waiting step are
-    estimates.
-    """
+    """The maintenance of one update domain. The times of a waiting step are estimates of a plan."""
 
     scope_id: ScopeId
     update_domain: int
@@ -161,9 +153,7 @@ _ROLLOUT_ID = re.compile(r"\d{8}-\d{6}-[0-9a-f]{6}", re.ASCII)
 
 
 def rollout_id(created: Instant, salt: EventId) -> RolloutId:
-    """Return an id like `20261116-093000-3f9a1c`: the time of creation in UTC, and the end of
-    `salt`.
-    """
+    """Return an id like `20261116-093000-3f9a1c`: the time in UTC, and the end of `salt`."""
     return RolloutId(f"{to_datetime(created):%Y%m%d-%H%M%S}-{salt[-6:].lower()}")
 
 

@@ -1,6 +1,4 @@
-"""This module updates the steps of a rollout from the events in the scopes. If they differ, the
-event is right.
-"""
+"""This module updates the steps of a rollout from their events, which are always right."""
 
 from collections.abc import Mapping
 
@@ -29,20 +27,16 @@ _PHASE_OF = {
 }
 
 
-class Sight(Struct, frozen=True, kw_only=True):
-    """The scopes and events that a decision can see."""
+class FleetState(Struct, frozen=True, kw_only=True):
+    """The scopes and past events from which the next step of a rollout is decided."""
 
     scopes: Mapping[ScopeId, Scope | None]
-    """The scopes by id. The value is None if the scope no longer exists. A scope that was not read
-    is missing.
-    """
+    """The scopes that were read, by id. The value is None if the scope no longer exists."""
     past: Mapping[EventId, Event] = {}
     """The events that are no longer in their scope."""
 
     def event(self, scope_id: ScopeId, event_id: EventId) -> Event | None:
-        """Return the event, or None. If the event was postponed, return the last event that
-        replaced it.
-        """
+        """Return the event, or the last event that replaced it, or None."""
         scope = self.scopes.get(scope_id)
         event = (scope.events.get(event_id) if scope else None) or self.past.get(event_id)
         if event is not None and event.replaced_by is not None:
@@ -53,17 +47,17 @@ class Sight(Struct, frozen=True, kw_only=True):
         return None if step.event_id is None else self.event(step.scope_id, step.event_id)
 
 
-def follow(rollout: Rollout, sight: Sight) -> Rollout:
-    steps = tuple(_follow(rollout, step, sight) for step in rollout.steps)
+def follow(rollout: Rollout, fleet: FleetState) -> Rollout:
+    steps = tuple(_follow(rollout, step, fleet) for step in rollout.steps)
     return rollout if steps == rollout.steps else replace(rollout, steps=steps)
 
 
-def _follow(rollout: Rollout, step: RolloutStep, sight: Sight) -> RolloutStep:
-    if step.phase not in UNFINISHED or step.scope_id not in sight.scopes:
+def _follow(rollout: Rollout, step: RolloutStep, fleet: FleetState) -> RolloutStep:
+    if step.phase not in UNFINISHED or step.scope_id not in fleet.scopes:
         return step
     # A waiting step may have an event too, from a node that was slow to announce it.
-    event = sight.event(step.scope_id, step.event_id or event_id_of(rollout.id, step))
-    scope = sight.scopes[step.scope_id]
+    event = fleet.event(step.scope_id, step.event_id or event_id_of(rollout.id, step))
+    scope = fleet.scopes[step.scope_id]
     if event is None or (scope is None and not event.is_finished):
         return replace(step, phase=StepPhase.SKIPPED) if scope is None else step
     if event.phase is Phase.CANCELLED:
@@ -95,13 +89,11 @@ def to_waiting(step: RolloutStep) -> RolloutStep:
     )
 
 
-def trouble(rollout: Rollout, sight: Sight) -> str:
-    """Return a sentence about the first step that failed or was cancelled. It is empty if there is
-    none.
-    """
+def trouble(rollout: Rollout, fleet: FleetState) -> str:
+    """Return a sentence about the first step that failed or was cancelled, or an empty text."""
     for step in rollout.steps:
         if step.phase in (StepPhase.FAILED, StepPhase.CANCELLED):
-            event = sight.of_step(step)
+            event = fleet.of_step(step)
             reason = event.outcome if event else "its notice fits into no window any more"
             where = f"update domain {step.update_domain} of {step.scope_id}"
             return f"{rollout.spec.type} of {where} {_WORDS[step.phase]}: {reason}"
@@ -111,9 +103,7 @@ def trouble(rollout: Rollout, sight: Sight) -> str:
 _WORDS = {StepPhase.FAILED: "failed", StepPhase.CANCELLED: "was cancelled"}
 
 
-def is_in_flight(step: RolloutStep, sight: Sight) -> bool:
-    """Return whether the step is stored as announced but has no event. A node is about to announce
-    it, or stopped before it could.
-    """
-    is_looked_at = step.phase in ACTIVE and step.scope_id in sight.scopes
-    return is_looked_at and sight.of_step(step) is None
+def is_in_flight(step: RolloutStep, fleet: FleetState) -> bool:
+    """Return whether the step is stored as announced but has no event, perhaps after a crash."""
+    is_looked_at = step.phase in ACTIVE and step.scope_id in fleet.scopes
+    return is_looked_at and fleet.of_step(step) is None

@@ -14,12 +14,8 @@ from msgspec.structs import replace
 
 from fairwarning.core.instants import DAY_MS, SECOND_MS, Instant, later
 from fairwarning.core.model import Event, EventType, InstanceName, Phase, Scope, ScopeId
-from fairwarning.core.rollouts.checks import (
-    advice,
-    refuse_misfit,
-    refuse_spec,
-    refuse_steps,
-)
+from fairwarning.core.rollouts import step_length
+from fairwarning.core.rollouts.checks import advice, refuse_misfit, refuse_spec, refuse_steps
 from fairwarning.core.rollouts.concurrency import Steps, by_scope, free_from, turns
 from fairwarning.core.rollouts.model import (
     ACTIVE,
@@ -30,20 +26,11 @@ from fairwarning.core.rollouts.model import (
     RolloutStep,
     StepPhase,
 )
-from fairwarning.core.rollouts.step_length import (
-    ASSUMED_DURATION_S,
-    known_duration_s,
-    needed_ms,
-    not_before,
-    targets,
-)
 from fairwarning.core.rollouts.windows import HORIZON_DAYS, next_opening
 
 Scopes = Mapping[ScopeId, Scope]
 FORECAST_DAYS_MAX = 2 * HORIZON_DAYS
-"""Steps that begin later than this get no estimate. It would be unreliable, and takes time to
-compute.
-"""
+"""Steps that begin later than this get no estimate: it would be unreliable and slow to compute."""
 
 
 def ends_ms(steps: Steps) -> Instant | None:
@@ -61,9 +48,7 @@ class Plan(Struct, frozen=True, kw_only=True):
 
 
 def preview(spec: RolloutSpec, scopes: Iterable[Scope], now: Instant) -> Plan:
-    """Return the plan of the rollout that `create` would start. Raises Refused as
-    `create` would.
-    """
+    """Return the plan of the rollout that `create` would start. Raises Refused as `create` does."""
     chosen = tuple(scopes)
     steps = checked_steps(spec, chosen, now)
     planned = _forecast(spec, steps, {scope.id: scope for scope in chosen}, now)
@@ -80,9 +65,7 @@ def checked_steps(spec: RolloutSpec, scopes: tuple[Scope, ...], now: Instant) ->
 
 
 def estimate(rollout: Rollout, scopes: Scopes, now: Instant) -> Rollout:
-    """Return the rollout with estimates in its unfinished steps. If it is not running, it is
-    returned unchanged.
-    """
+    """Return the rollout, with estimates in its unfinished steps if it is running."""
     if rollout.phase is not RolloutPhase.RUNNING:
         return rollout
     due = turns(rollout, now)
@@ -106,8 +89,8 @@ def _forecast(
     now: Instant,
     places: list[Instant] | None = None,
 ) -> Steps:
-    """Return the steps with estimates. In the order of the plan, each scope takes the place that
-    becomes free first; `places` has the times when the places become free.
+    """Return the steps with estimates. Each scope takes the place that becomes free first; `places`
+    has the times at which the places become free.
     """
     free = places or [now] * spec.scopes_at_once
     heapq.heapify(free)
@@ -140,22 +123,22 @@ def _timed(spec: RolloutSpec, step: RolloutStep, scope: Scope | None, at: Instan
     if step.phase in ACTIVE:
         assert step.not_before_ms is not None
         return replace(step, ended_ms=max(at, _end(spec, step.not_before_ms)))
-    if scope is None or not targets(scope.roster, step):
+    if scope is None or not step_length.targets(scope.roster, step):
         return step
     at = max(at, _pending_until(spec.type, step, scope, at))
-    announced = next_opening(spec.calendar, at, needed_ms(spec, scope.roster))
+    announced = next_opening(spec.calendar, at, step_length.needed_ms(spec, scope.roster))
     if announced is None:
         return step
-    start = not_before(spec, scope.roster, announced)
+    start = step_length.not_before(spec, scope.roster, announced)
     return replace(step, announced_ms=announced, not_before_ms=start, ended_ms=_end(spec, start))
 
 
 def _end(spec: RolloutSpec, start: Instant) -> Instant:
-    return _end_of(spec.type, known_duration_s(spec), start)
+    return _end_of(spec.type, step_length.known_duration_s(spec), start)
 
 
 def _end_of(event_type: EventType, duration_s: int, start: Instant) -> Instant:
-    taken_s = duration_s if duration_s >= 0 else ASSUMED_DURATION_S[event_type]
+    taken_s = duration_s if duration_s >= 0 else step_length.ASSUMED_DURATION_S[event_type]
     return later(start, taken_s * SECOND_MS)
 
 
@@ -176,9 +159,7 @@ def _pending_end(event: Event) -> Instant:
 
 
 def draw_up(scopes: Iterable[Scope]) -> tuple[RolloutStep, ...]:
-    """Return the steps of a new rollout in the order of the scopes. A scope without live instances
-    has no steps.
-    """
+    """Return the steps of a new rollout in the order of the scopes that have live instances."""
     return tuple(step for scope in scopes for step in _steps_of(scope))
 
 

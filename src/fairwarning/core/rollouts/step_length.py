@@ -1,6 +1,4 @@
-"""This module computes how long a step takes at most, as far as this is known before it is
-announced.
-"""
+"""This module computes how long a step takes at most, before it is announced."""
 
 from collections.abc import Mapping
 
@@ -15,9 +13,7 @@ ASSUMED_DURATION_S: Mapping[EventType, int] = {
     EventType.REBOOT: 30,
     EventType.REDEPLOY: 60,
 }
-"""The duration that a plan assumes for an impact without a known duration. It is that of the
-simulated driver.
-"""
+"""The duration that a plan assumes if it is unknown. It is that of the simulated driver."""
 
 SPARE_MS = 10 * SECOND_MS
 """The time at the end of a window that no plan uses. One half is for events that start a little
@@ -26,9 +22,7 @@ late, the other half for withdrawing events that could not start.
 
 
 def notice_ms(spec: RolloutSpec, roster: Roster) -> int:
-    """Return the notice of a step. It is the notice of the rollout, or the minimum of the scope if
-    that is longer; in a test fleet it may be shorter than the minimum.
-    """
+    """Return the notice of a step: the rollout's, but at least the minimum unless it is a test."""
     minimum_ms = minimum_notice_ms(roster.policy, spec.type)
     if spec.notice_ms is None:
         return minimum_ms
@@ -51,23 +45,17 @@ def known_duration_ms(spec: RolloutSpec) -> int:
 
 
 def needed_ms(spec: RolloutSpec, roster: Roster) -> int:
-    """Return the time from the announcement to the end of the impact, with the spare time and a
-    second for rounding NotBefore up.
-    """
+    """Return the time from the announcement to the end of the impact, including the spare time."""
     return notice_ms(spec, roster) + SECOND_MS + known_duration_ms(spec) + SPARE_MS
 
 
 def latest_start(spec: RolloutSpec, closes: Instant) -> Instant:
-    """Return the latest instant at which an event may start if its window closes at `closes`. After
-    it the event is withdrawn.
-    """
+    """Return the latest instant at which an event may start if its window closes at `closes`."""
     return Instant(closes - 1 - known_duration_ms(spec) - SPARE_MS // 2)
 
 
 def targets(roster: Roster, step: RolloutStep) -> tuple[Instance, ...]:
-    """Return the instances of the step that still exist in its update domain. Instances that were
-    added later are not part of the rollout.
-    """
+    """Return the instances of the step that are live and still in its update domain."""
     found = (roster.instances.get(name) for name in step.instances)
     return tuple(
         each

@@ -41,30 +41,22 @@ def _covers(window: Window, local: datetime) -> bool:
 
 
 def next_opening(calendar: Calendar, instant: Instant, needed_ms: int) -> Instant | None:
-    """Return the first instant, not before `instant`, from which the calendar stays open for more
-    than `needed_ms`.
-
-    It is None if there is no such instant within the horizon.
-    """
-    for begin, end in stretches(calendar, instant):
+    """Return the first instant, from `instant` on, that begins over `needed_ms` of open time."""
+    for begin, end in open_periods(calendar, instant):
         if end is None or end - begin > needed_ms:
             return begin
     return None
 
 
 def closes(calendar: Calendar, instant: Instant) -> Instant | None:
-    """Return the end of the period that is open at this instant, or of the next open period. It is
-    None if the period never ends or there is none.
-    """
-    for _, end in stretches(calendar, instant):
+    """Return the end of the present or next open period, or None if it has no end."""
+    for _, end in open_periods(calendar, instant):
         return end
     return None
 
 
-def stretches(calendar: Calendar, instant: Instant) -> Iterator[tuple[Instant, Instant | None]]:
-    """Yield the begin and end of each open period from `instant` to the horizon. The end is None if
-    the calendar never closes.
-    """
+def open_periods(calendar: Calendar, instant: Instant) -> Iterator[tuple[Instant, Instant | None]]:
+    """Yield the begin and end of each open period. The end is None if the calendar never closes."""
     if not calendar.windows and not calendar.blackouts:
         yield instant, None
         return
@@ -85,9 +77,7 @@ def stretches(calendar: Calendar, instant: Instant) -> Iterator[tuple[Instant, I
 
 @lru_cache(4_096)
 def _changes(calendar: Calendar, day: int) -> tuple[tuple[Instant, bool], ...]:
-    """Return the instants of this UTC day at which the calendar may open or close, and whether it
-    is open from then on.
-    """
+    """Return when the calendar may open or close on this UTC day, and whether it is open then."""
     edges = _edges(calendar, day)
     zone = ZoneInfo(calendar.time_zone)
     shifts = [
@@ -99,8 +89,7 @@ def _changes(calendar: Calendar, day: int) -> tuple[tuple[Instant, bool], ...]:
 
 
 def _edges(calendar: Calendar, day: int) -> list[Instant]:
-    """Return midnight in UTC and all instants of this UTC day at which a window or a local day may
-    begin or end.
+    """Return midnight and all other instants of a UTC day at which a window or local day may begin.
 
     Where the clock is set back, a local time gives two instants; a local time that is skipped does
     no harm. The local days before and after are included, because local days and UTC days overlap.
@@ -146,8 +135,8 @@ _DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 
 
 def parse_window(text: str) -> Window:
-    """Parse a window like `mon-fri 22:00-04:00`, `sat,sun 08:00-20:00`, `daily 01:00-05:00` or
-    `01:00-05:00`. Raises Refused if the text is not a window.
+    """Parse a window like `mon-fri 22:00-04:00`, `sat,sun 08:00-20:00` or `01:00-05:00` (daily).
+    Raises Refused if the text is not a window.
     """
     days, _, hours = text.strip().lower().rpartition(" ")
     opens, dash, closes = hours.partition("-")
@@ -157,9 +146,7 @@ def parse_window(text: str) -> Window:
 
 
 def make_window(days: Sequence[str], opens: str, closes: str) -> Window:
-    """Return a window from names of days and two times like `22:00`. Without days it opens every
-    day. Raises Refused if a part is invalid.
-    """
+    """Return a window from names of days (none means daily) and two times. Raises Refused."""
     numbers = sorted({_day(name) for name in days}) if days else range(len(DAYS))
     from_minute, to_minute = _minute(opens), _minute(closes)
     if from_minute == DAY_MINUTES:
@@ -170,9 +157,7 @@ def make_window(days: Sequence[str], opens: str, closes: str) -> Window:
 
 
 def parse_blackout(text: str) -> Blackout:
-    """Parse a blackout like `2026-12-24` or `2026-12-24/2026-12-26`, where both days are included.
-    Raises Refused if the text is invalid.
-    """
+    """Parse a blackout: `2026-12-24`, or `2026-12-24/2026-12-26` with both days. Raises Refused."""
     first, slash, last = text.strip().partition("/")
     blackout = Blackout(first=_date(first), last=_date(last if slash else first))
     if blackout.last < blackout.first:

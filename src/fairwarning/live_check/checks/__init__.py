@@ -6,20 +6,11 @@ instances, the fleet file, and the history. They use none of the program's rules
 
 from collections.abc import Callable, Iterator
 
+from fairwarning.live_check.checks import documents
 from fairwarning.live_check.checks.answers import NO_BUG, check_answers, check_approvals
-from fairwarning.live_check.checks.documents import (
-    check_documents,
-    check_ends,
-    check_reads_go_forward,
-    check_seen,
-)
 from fairwarning.live_check.checks.domains import check_barrier, check_domains
 from fairwarning.live_check.checks.evidence import Evidence, Finding
-from fairwarning.live_check.checks.notice import (
-    check_leaving,
-    check_never_early,
-    check_notice,
-)
+from fairwarning.live_check.checks.notice import check_leaving, check_never_early, check_notice
 from fairwarning.live_check.checks.once import check_once
 from fairwarning.live_check.records import Records
 
@@ -42,11 +33,11 @@ CHECKS: tuple[Callable[[Evidence], Iterator[Finding]], ...] = (
     check_once,
     check_answers,
     check_approvals,
-    check_documents,
-    check_reads_go_forward,
-    check_seen,
+    documents.check_documents,
+    documents.check_reads_go_forward,
+    documents.check_seen,
     check_barrier,
-    check_ends,
+    documents.check_ends,
     check_processes,
 )
 

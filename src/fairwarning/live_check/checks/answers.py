@@ -5,13 +5,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
-from fairwarning.live_check.checks.evidence import (
-    ENDS,
-    EventHistory,
-    Evidence,
-    Finding,
-    approver,
-)
+from fairwarning.live_check.checks.evidence import ENDS, EventHistory, Evidence, Finding, approver
 from fairwarning.live_check.records import Approval, Entry, Request
 
 NOTHING_LOST = "5 nothing acknowledged is lost"
@@ -92,11 +86,8 @@ def _same(event: EventHistory, shown: Mapping[str, Any]) -> Iterator[Finding]:
     if round(not_before) != event.not_before_ms:
         text = f"a caller was told {shown['notBefore']}, and NotBefore is another"
         yield Finding(NOT_BEFORE, event.id, text)
-    if (shown["scope"], shown["type"], shown["resources"]) != (
-        event.scope,
-        event.type,
-        event.resources,
-    ):
+    told = (shown["scope"], shown["type"], shown["resources"])
+    if told != (event.scope, event.type, event.resources):
         text = "a caller was told another scope, type or resources than the history has"
         yield Finding(NOTHING_LOST, event.id, text)
 

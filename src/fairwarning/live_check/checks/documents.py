@@ -23,12 +23,12 @@ _TYPES = {
 }
 """The event types that these api-versions show. Later versions show every type."""
 
-Faces = dict[tuple[str, int], dict[str, str]]
+DocumentStates = dict[tuple[str, int], dict[str, str]]
 """For each scope and incarnation, the status of each event that its document shows."""
 
 
 def check_documents(evidence: Evidence) -> Iterator[Finding]:
-    faces = _faces(evidence)
+    states = _document_states(evidence)
     digests: dict[tuple[str, str, str], str] = {}
     activations: dict[str, str] = {}
     looked_at: set[tuple[str, str]] = set()
@@ -51,38 +51,38 @@ def check_documents(evidence: Evidence) -> Iterator[Finding]:
             yield Finding(SAME_NUMBER, poll.instance, text)
         if (scope, poll.document) not in looked_at:
             looked_at.add((scope, poll.document))
-            yield from _look(evidence, faces, scope, poll, poll.document)
+            yield from _look(evidence, states, scope, poll, poll.document)
 
 
-def _faces(evidence: Evidence) -> Faces:
+def _document_states(evidence: Evidence) -> DocumentStates:
     """Returns what each incarnation should show, according to the history."""
     shown: dict[str, dict[str, str]] = {each.id: {} for each in evidence.records.scopes}
-    faces: Faces = {(each.id, each.incarnation): {} for each in evidence.records.scopes}
+    states: DocumentStates = {(each.id, each.incarnation): {} for each in evidence.records.scopes}
     activations: dict[str, tuple[int, str, str]] = {}
     for entry in evidence.records.history:
         if entry.scope not in shown:
             continue
-        face = shown[entry.scope]
+        state = shown[entry.scope]
         event = None if entry.event is None else evidence.events.get(entry.event)
         if event is not None and event.is_announced:
             if entry.kind == "Scheduled":
-                face[event.id] = "Scheduled"
+                state[event.id] = "Scheduled"
             elif entry.kind == "Started":
-                face[event.id] = "Started"
+                state[event.id] = "Started"
             elif entry.kind in ENDS:
-                face.pop(event.id, None)
+                state.pop(event.id, None)
         if entry.kind == "DocumentChanged":
-            faces[entry.scope, entry.data["incarnation"]] = dict(face)
+            states[entry.scope, entry.data["incarnation"]] = dict(state)
         elif entry.kind == "Activated":
             activations[entry.scope] = (entry.at_ms, entry.by, entry.why)
         if activations.get(entry.scope) == (entry.at_ms, entry.by, entry.why):
             # The first document shows all of this commit, which may also have started an event.
-            faces[entry.scope, 1] = dict(face)
-    return faces
+            states[entry.scope, 1] = dict(state)
+    return states
 
 
 def _look(
-    evidence: Evidence, faces: Faces, scope: str, poll: Poll, digest: str
+    evidence: Evidence, states: DocumentStates, scope: str, poll: Poll, digest: str
 ) -> Iterator[Finding]:
     document = msgspec.json.decode(evidence.records.documents[digest])
     incarnation, events = document["DocumentIncarnation"], document["Events"]
@@ -91,15 +91,15 @@ def _look(
         yield Finding(SAME_NUMBER, poll.instance, text)
     for each in events:
         yield from _check_event(evidence, scope, poll, each)
-    face = faces.get((scope, incarnation))
-    if face is None:
+    state = states.get((scope, incarnation))
+    if state is None:
         text = f"incarnation {incarnation} was shown, and the history does not know it"
         yield Finding(SAME_NUMBER, poll.instance, text)
         return
     types = _TYPES.get(poll.version)
     expected = {
         id: status
-        for id, status in face.items()
+        for id, status in state.items()
         if types is None or evidence.events[id].type in types
     }
     seen = {each["EventId"]: each["EventStatus"] for each in events}
@@ -127,10 +127,7 @@ def _check_event(
 
 
 def check_seen(evidence: Evidence) -> Iterator[Finding]:
-    """Checks the instance that was first to see an event, according to the history.
-
-    It must have polled before with an api-version that shows such events.
-    """
+    """Checks that the instance that first saw an event had polled, in a version that shows it."""
     for event in evidence.events.values():
         for line in event.all("Seen"):
             name, at_ms = line.entry.data["name"], line.entry.at_ms + evidence.slack_ms
@@ -144,9 +141,8 @@ def check_seen(evidence: Evidence) -> Iterator[Finding]:
 
 
 def check_reads_go_forward(evidence: Evidence) -> Iterator[Finding]:
-    """Checks that no process shows an older document than before, or than the instance's tag.
-
-    The first document of a process must not be older than any that was shown before it started.
+    """Checks that no process shows an older document than before, or than the instance's tag. The
+    first document of a process must not be older than any that was shown before it started.
     """
     newest: dict[str, int] = {}
     of_node: dict[tuple[str, str], int] = {}

@@ -44,10 +44,7 @@ def _overlaps(evidence: Evidence, impacts: list[Impact]) -> Iterator[Finding]:
 
 
 def _started_last(one: EventHistory, other: EventHistory) -> EventHistory:
-    """Returns the event that started later according to the history.
-
-    Their drivers may have begun in the other order.
-    """
+    """Returns the event that started later according to the history."""
     return max(one, other, key=lambda each: [line.place for line in each.all("Started")])
 
 
@@ -87,10 +84,7 @@ def _impact(
 
 
 def check_barrier(evidence: Evidence) -> Iterator[Finding]:
-    """Checks that Terminate events of one scope wait for each other.
-
-    None may start before its NotBefore while another one is not approved.
-    """
+    """Checks that a Terminate starts before NotBefore only if all others are approved too."""
     deletes = [
         each for each in evidence.events.values() if each.type == "Terminate" and each.is_announced
     ]
@@ -114,10 +108,7 @@ def check_barrier(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _was_undecided(event: EventHistory, place: int) -> bool:
-    """Returns whether the event was announced but not approved, started or ended.
-
-    `place` is the place in the history up to which this is asked.
-    """
+    """Returns whether the event was announced, but not yet approved, before this `place`."""
     announced = event.first("Scheduled")
     if announced is None or announced.place > place:
         return False

@@ -1,22 +1,14 @@
 """Groups the records of a round for the checks: by event, by driver's key and by scope."""
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeVar
 
-from fairwarning.live_check.records import (
-    Approval,
-    DriverCall,
-    Entry,
-    Poll,
-    Records,
-    Request,
-    Scope,
-)
+from fairwarning.live_check.records import Entry, Records, Request, Scope
 
+T = TypeVar("T")
 ENDS = ("Completed", "Cancelled", "Failed")
-_STALL_S = 1.0
+_STALL_S = 1.0  # A shorter stall cannot use up the spare time of a lease.
 
 
 class Finding(NamedTuple):
@@ -41,39 +33,15 @@ class EventHistory:
 
     id: str
     scope: str
-    event: Mapping[str, Any]
-    """The event as it was announced."""
+    type: str
+    operation: str | None
+    is_platform: bool
+    is_announced: bool
+    resources: list[str]
+    created_ms: int
+    not_before_ms: int
     why: str
-    by: str
     lines: list[Line] = field(default_factory=list)
-
-    @property
-    def type(self) -> str:
-        return str(self.event["type"])
-
-    @property
-    def operation(self) -> str | None:
-        return self.event["operation"]  # type: ignore[no-any-return]
-
-    @property
-    def is_platform(self) -> bool:
-        return bool(self.event["source"] == "Platform")
-
-    @property
-    def is_announced(self) -> bool:
-        return bool(self.event["announced"])
-
-    @property
-    def resources(self) -> list[str]:
-        return list(self.event["resources"])
-
-    @property
-    def created_ms(self) -> int:
-        return int(self.event["created_ms"])
-
-    @property
-    def not_before_ms(self) -> int:
-        return int(self.event["not_before_ms"])
 
     def all(self, *kinds: str) -> list[Line]:
         return [line for line in self.lines if line.entry.kind in kinds]
@@ -95,34 +63,32 @@ class Evidence:
         self.events: dict[str, EventHistory] = {}
         for place, entry in enumerate(records.history):
             self._read(Line(place, entry))
-        self.calls: dict[str, list[DriverCall]] = _grouped(
-            sorted(records.driver, key=lambda call: call.at.mono_s)
-        )
+        calls = sorted(records.driver, key=lambda call: call.at.mono_s)
+        self.calls = _grouped((call.key, call) for call in calls)
         """The driver's log by key, in order."""
-        self.requests: dict[str, list[Request]] = defaultdict(list)
+        self.requests = _grouped((each.label, each) for each in records.requests)
         """Requests by label, in the order in which they were recorded."""
-        for request in records.requests:
-            self.requests[request.label].append(request)
-        self.approvals: dict[str, list[Approval]] = defaultdict(list)
+        self.approvals = _grouped((id, each) for each in records.approvals for id in each.events)
         """Approvals by the event that instances approved."""
-        for approval in records.approvals:
-            for id in approval.events:
-                self.approvals[id].append(approval)
-        self.polls: dict[str, list[Poll]] = defaultdict(list)
+        self.polls = _grouped((each.instance, each) for each in records.polls)
         """Polls by instance."""
-        for poll in records.polls:
-            self.polls[poll.instance].append(poll)
         self.slack_ms = _clock_steps_ms(records)
 
     def _read(self, line: Line) -> None:
         entry = line.entry
         if entry.kind == "Scheduled" and entry.event is not None:
+            event = entry.data["event"]
             self.events[entry.event] = EventHistory(
                 id=entry.event,
                 scope=entry.scope,
-                event=entry.data["event"],
+                type=event["type"],
+                operation=event["operation"],
+                is_platform=event["source"] == "Platform",
+                is_announced=event["announced"],
+                resources=event["resources"],
+                created_ms=event["created_ms"],
+                not_before_ms=event["not_before_ms"],
                 why=entry.why,
-                by=entry.by,
             )
         if entry.event in self.events:
             self.events[entry.event].lines.append(line)
@@ -171,17 +137,14 @@ def approver(entry: Entry) -> str:
     return f"{by['kind']}:{by['name']}"
 
 
-def _grouped(calls: Iterable[DriverCall]) -> dict[str, list[DriverCall]]:
-    found: dict[str, list[DriverCall]] = defaultdict(list)
-    for call in calls:
-        found[call.key].append(call)
-    return dict(found)
+def _grouped(pairs: Iterable[tuple[str, T]]) -> dict[str, list[T]]:
+    found: dict[str, list[T]] = {}
+    for key, value in pairs:
+        found.setdefault(key, []).append(value)
+    return found
 
 
 def _clock_steps_ms(records: Records) -> float:
-    """Returns by how much the wall clock was changed during the round.
-
-    It adds a millisecond for rounding.
-    """
+    """Returns by how much the wall clock was changed in the round, plus 1 ms for rounding."""
     offsets_ms = [each.at.wall_ms - each.at.mono_s * 1000 for each in records.clocks]
     return 1 + (max(offsets_ms) - min(offsets_ms) if offsets_ms else 0.0)

@@ -9,10 +9,7 @@ from fairwarning.live_check.records import At, DriverCall, Scope
 NEVER_EARLY = "1 never early"
 ENOUGH_NOTICE = "2 enough notice"
 
-_POLICY_OF = {
-    "restart": "policy:userInitiatedReboot",
-    "redeploy": "policy:userInitiatedRedeploy",
-}
+_POLICY_OF = {"restart": "policy:userInitiatedReboot", "redeploy": "policy:userInitiatedRedeploy"}
 _NEVER_ANNOUNCED = ("start", "stop", "deallocate", "reimage")
 """Operations that are never announced. The fleet has no notice for reimages."""
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours"}
@@ -48,10 +45,7 @@ def _may_be_early(evidence: Evidence, event: EventHistory, call: DriverCall) -> 
 
 
 def _was_approved(evidence: Evidence, event: EventHistory, before: At) -> bool:
-    """Returns whether somebody sent an approval of the event before this time.
-
-    An approval without an answer counts too.
-    """
+    """Returns whether somebody sent an approval of the event before this time, answered or not."""
     by_instance = any(
         approval.sent.mono_s < before.mono_s
         and evidence.owners.get(approval.instance) == event.scope

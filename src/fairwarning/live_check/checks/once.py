@@ -22,7 +22,7 @@ def check_once(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _orders(evidence: Evidence, event: EventHistory, calls: list[DriverCall]) -> Iterator[Finding]:
-    """Checks each order (`do`), even if the driver did not carry it out."""
+    """Checks that each `do` call was allowed, whether or not the driver carried it out."""
     orders: dict[int, DriverCall] = {}
     for place, call in enumerate(calls):
         if call.what != "do":
@@ -33,7 +33,7 @@ def _orders(evidence: Evidence, event: EventHistory, calls: list[DriverCall]) ->
             text = f"attempt {call.attempt} was ordered again, {apart_s:.3f} s after the first time"
             yield Finding(ONCE, event.id, text)
             continue
-        trouble = _late(evidence, event, call, calls[:place]) or _blind(call, calls[:place])
+        trouble = _late(evidence, event, call, calls[:place]) or _without_find(call, calls[:place])
         if trouble:
             yield Finding(ONCE, event.id, f"attempt {call.attempt} was ordered {trouble}")
         missing = set(event.resources) - {each.name for each in call.instances}
@@ -45,7 +45,7 @@ def _orders(evidence: Evidence, event: EventHistory, calls: list[DriverCall]) ->
 def _late(
     evidence: Evidence, event: EventHistory, call: DriverCall, before: list[DriverCall]
 ) -> str:
-    """Returns why the node had no right to this order. It is empty if the node had it."""
+    """Returns why the node must not give this order, or an empty text if it may."""
     handed = [
         line
         for line in event.all("HandedOver")
@@ -66,10 +66,7 @@ def _late(
 
 
 def _taken_away(event: EventHistory, call: DriverCall, place: int) -> Entry | None:
-    """Returns the first entry after `place` with which the node lost the work, or None.
-
-    At `place` the history gave the work to the node.
-    """
+    """Returns the entry by which the node lost the work that it got at `place`, or None."""
     later = [line.entry for line in event.lines if line.place > place]
     for number, entry in enumerate(later):
         if entry.kind in ("AttemptFailed", "Completed", "Failed"):
@@ -83,11 +80,8 @@ def _taken_away(event: EventHistory, call: DriverCall, place: int) -> Entry | No
     return None
 
 
-def _blind(call: DriverCall, before: list[DriverCall]) -> str:
-    """Returns what is wrong if the node did not use `find` before it ordered a later attempt.
-
-    It also says if `find` had answered `running` or `done`. It is empty if all is well.
-    """
+def _without_find(call: DriverCall, before: list[DriverCall]) -> str:
+    """Returns what is wrong with a second attempt, which must follow a `find`. Empty if nothing."""
     if call.attempt == 1:
         return ""
     found = [

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from random import Random
 from typing import TYPE_CHECKING
 
 from fairwarning.simulation.actions import (
@@ -17,7 +16,6 @@ from fairwarning.simulation.actions import (
 
 if TYPE_CHECKING:
     from fairwarning.simulation.actions.choices import Action
-    from fairwarning.simulation.world import World
 
 ACTIONS: dict[str, Action] = {
     **commands.ACTIONS,
@@ -28,7 +26,3 @@ ACTIONS: dict[str, Action] = {
     **rollouts.ACTIONS,
     **clocks.ACTIONS,
 }
-
-
-async def take(world: World, kind: str, dice: Random) -> str:
-    return await ACTIONS[kind](world, dice)

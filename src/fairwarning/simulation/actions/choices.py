@@ -19,40 +19,37 @@ OPERATOR = operator_actor("sim")
 NOTHING = "nothing to do"
 
 
-def any_node(world: World, dice: Random) -> Node | None:
+def any_node(world: World, rng: Random) -> Node | None:
     """Returns a random node that answers, or None if there is none."""
     alive = [node for node in world.nodes if node.is_alive]
-    return dice.choice(alive) if alive else None
+    return rng.choice(alive) if alive else None
 
 
 async def ask(
-    world: World, scope: Scope, command: Command, dice: Random, by: Actor = OPERATOR
+    world: World, scope: Scope, command: Command, rng: Random, by: Actor = OPERATOR
 ) -> str:
-    node = any_node(world, dice)
+    node = any_node(world, rng)
     if node is None:
         return "no node is alive"
     world.ask(node, CallerRequest(scope_id=scope.id, command=command, by=by))
     return f"{node.name} {command}"
 
 
-async def any_scope(world: World, dice: Random) -> Scope:
-    return await world.store.read(dice.choice(world.scope_ids))
+async def any_scope(world: World, rng: Random) -> Scope:
+    return await world.store.read(rng.choice(world.scope_ids))
 
 
-def instances(scope: Scope, dice: Random) -> tuple[InstanceName, ...]:
-    """Returns random names, mostly of one update domain.
-
-    Sometimes they are of several domains, are unknown, or there are none.
-    """
+def instances(scope: Scope, rng: Random) -> tuple[InstanceName, ...]:
+    """Returns random instances, mostly of one update domain. Sometimes the name is unknown."""
     names = list(scope.roster.instances)
-    if not names or dice.random() < 0.03:
+    if not names or rng.random() < 0.03:
         return (InstanceName("stranger"),)
-    first = scope.roster.instances[dice.choice(names)]
+    first = scope.roster.instances[rng.choice(names)]
     same = [n for n in names if scope.roster.instances[n].update_domain == first.update_domain]
-    pool = names if dice.random() < 0.1 else same
-    return tuple(dice.sample(pool, dice.randint(1, min(3, len(pool)))))
+    pool = names if rng.random() < 0.1 else same
+    return tuple(rng.sample(pool, rng.randint(1, min(3, len(pool)))))
 
 
-def any_event(scope: Scope, dice: Random, *phases: Phase) -> Event | None:
+def any_event(scope: Scope, rng: Random, *phases: Phase) -> Event | None:
     found = [each for each in scope.events.values() if each.phase in phases]
-    return dice.choice(found) if found else None
+    return rng.choice(found) if found else None

@@ -12,12 +12,12 @@ from fairwarning.simulation.actions.choices import NOTHING, Action, any_node, an
 if TYPE_CHECKING:
     from fairwarning.simulation.world import World
 
-_LEASE_IS_OVER_MS = 31 * SECOND_MS
+_LEASE_IS_OVER_MS = 31 * SECOND_MS  # A second longer than the lease of 30 s.
 
 
-async def _deadline(world: World, dice: Random) -> str:
+async def _deadline(world: World, rng: Random) -> str:
     """Lets time pass to the next alarm, or to a moment close to some event's NotBefore."""
-    scope = await any_scope(world, dice)
+    scope = await any_scope(world, rng)
     targets = [event.not_before_ms - world.now() for event in scope.in_phase(Phase.SCHEDULED)]
     next_ms = world.clock.next_in_ms()
     if next_ms is not None:
@@ -25,22 +25,21 @@ async def _deadline(world: World, dice: Random) -> str:
     ahead = [each for each in targets if each > 0]
     if not ahead:
         return NOTHING
-    by_ms = dice.choice(ahead) + dice.choice([-1, 0, 0, 1])
+    by_ms = rng.choice(ahead) + rng.choice([-1, 0, 0, 1])
     world.clock.jump(by_ms)
     return f"+{by_ms} ms"
 
 
-async def _later(world: World, dice: Random) -> str:
+async def _later(world: World, rng: Random) -> str:
     short = [1, SECOND_MS, 5 * SECOND_MS, _LEASE_IS_OVER_MS, _LEASE_IS_OVER_MS]
-    by_ms = dice.choice(
-        [*short, 5 * MINUTE_MS, 5 * MINUTE_MS, 10 * MINUTE_MS, HOUR_MS, DAY_MS + HOUR_MS]
-    )
+    long = [5 * MINUTE_MS, 5 * MINUTE_MS, 10 * MINUTE_MS, HOUR_MS, DAY_MS + HOUR_MS]
+    by_ms = rng.choice([*short, *long])
     world.clock.jump(by_ms)
     return f"+{by_ms} ms"
 
 
-async def _clock_step(world: World, dice: Random) -> str:
-    by_ms = dice.choice([-1, -1000, -5 * MINUTE_MS, 5 * MINUTE_MS])
+async def _clock_step(world: World, rng: Random) -> str:
+    by_ms = rng.choice([-1, -1000, -5 * MINUTE_MS, 5 * MINUTE_MS])
     world.clock.step(by_ms)
     world.clock_steps += 1
     world.was_stepped_ahead |= by_ms > 0
@@ -51,12 +50,12 @@ async def _clock_step(world: World, dice: Random) -> str:
     return f"{by_ms:+} ms"
 
 
-async def _node_clock_step(world: World, dice: Random) -> str:
-    """Sets one node's clock wrong for ever. On a shared store nothing may depend on it."""
-    node = any_node(world, dice)
+async def _node_clock_step(world: World, rng: Random) -> str:
+    """Sets the clock of one node wrong. On a shared store, nothing may depend on that clock."""
+    node = any_node(world, rng)
     if node is None or not world.shape.is_shared:
         return NOTHING
-    node.clock.skew_ms += dice.choice([-HOUR_MS, -31 * SECOND_MS, 31 * SECOND_MS, HOUR_MS])
+    node.clock.skew_ms += rng.choice([-HOUR_MS, -31 * SECOND_MS, 31 * SECOND_MS, HOUR_MS])
     node.clock.wake_due()
     return f"{node.name} is {node.clock.skew_ms} ms off"
 

@@ -5,15 +5,7 @@ from __future__ import annotations
 from random import Random
 from typing import TYPE_CHECKING
 
-from fairwarning.core.commands import (
-    Activate,
-    Approve,
-    Cancel,
-    Operate,
-    OperateAll,
-    Postpone,
-    Schedule,
-)
+from fairwarning.core import commands
 from fairwarning.core.instants import HOUR_MS, MINUTE_MS, later
 from fairwarning.core.model import (
     ANNOUNCED_TYPES,
@@ -38,114 +30,115 @@ if TYPE_CHECKING:
     from fairwarning.simulation.world import World
 
 
-async def _schedule(world: World, dice: Random) -> str:
-    scope = await any_scope(world, dice)
-    command = Schedule(
+async def _schedule(world: World, rng: Random) -> str:
+    scope = await any_scope(world, rng)
+    command = commands.Schedule(
         event_id=world.new_id(),
-        type=dice.choice(ANNOUNCED_TYPES),
-        targets=instances(scope, dice),
-        notice_ms=dice.choice([None, None, 0, 10 * MINUTE_MS, 15 * MINUTE_MS, HOUR_MS]),
-        duration_s=dice.choice([None, 0, 5, 120]),
+        type=rng.choice(ANNOUNCED_TYPES),
+        targets=instances(scope, rng),
+        notice_ms=rng.choice([None, None, 0, 10 * MINUTE_MS, 15 * MINUTE_MS, HOUR_MS]),
+        duration_s=rng.choice([None, 0, 5, 120]),
     )
-    return await ask(world, scope, command, dice)
+    return await ask(world, scope, command, rng)
 
 
-async def _happen(world: World, dice: Random) -> str:
-    scope = await any_scope(world, dice)
-    command = Schedule(
+async def _happen(world: World, rng: Random) -> str:
+    scope = await any_scope(world, rng)
+    command = commands.Schedule(
         event_id=world.new_id(),
-        type=dice.choice([EventType.REBOOT, EventType.REDEPLOY]),
-        targets=instances(scope, dice),
+        type=rng.choice([EventType.REBOOT, EventType.REDEPLOY]),
+        targets=instances(scope, rng),
         already_happened=True,
     )
-    return await ask(world, scope, command, dice)
+    return await ask(world, scope, command, rng)
 
 
-async def _operate(world: World, dice: Random) -> str:
-    scope = await any_scope(world, dice)
-    kind = _kind(dice)
-    for name in instances(scope, dice)[:2]:
-        command = Operate(event_id=world.new_id(), kind=kind, instance=name)
-        note = await ask(world, scope, command, dice)
+async def _operate(world: World, rng: Random) -> str:
+    scope = await any_scope(world, rng)
+    kind = _kind(rng)
+    for name in instances(scope, rng)[:2]:
+        command = commands.Operate(event_id=world.new_id(), kind=kind, instance=name)
+        note = await ask(world, scope, command, rng)
     return note
 
 
-def _kind(dice: Random) -> OperationKind:
+def _kind(rng: Random) -> OperationKind:
     kinds: list[OperationKind] = [*OperationKind, *[OperationKind.DELETE] * 3]
-    return dice.choice(kinds)
+    return rng.choice(kinds)
 
 
-async def _operate_all(world: World, dice: Random) -> str:
-    """Asks for one operation on several instances.
-
-    Sometimes a name is unknown or given twice. Then the whole request must be refused.
-    """
-    scope = await any_scope(world, dice)
+async def _operate_all(world: World, rng: Random) -> str:
+    """Asks for one operation on several instances. If one name is wrong, all must be refused."""
+    scope = await any_scope(world, rng)
     names = [each.name for each in scope.roster.live]
-    chosen = dice.sample(names, dice.randint(0, len(names)))
-    chosen += dice.choice([(), (), (), instances(scope, dice)])
+    chosen = rng.sample(names, rng.randint(0, len(names)))
+    chosen += rng.choice([(), (), (), instances(scope, rng)])
     targets = tuple((world.new_id(), name) for name in chosen)
-    return await ask(world, scope, OperateAll(kind=_kind(dice), targets=targets), dice)
+    return await ask(world, scope, commands.OperateAll(kind=_kind(rng), targets=targets), rng)
 
 
-async def _scale_in(world: World, dice: Random) -> str:
-    """Deletes instances of a scale set that polls, so that Terminate barriers arise."""
+async def _scale_in(world: World, rng: Random) -> str:
+    """Deletes instances of a scale set that polls, so that Terminate events wait for each other."""
     scopes = [await world.store.read(scope_id) for scope_id in world.scope_ids]
     sets = [each for each in scopes if each.roster.kind is ScopeKind.SCALE_SET and each.roster.live]
     if not sets:
         return NOTHING
-    scope = dice.choice(sets)
-    note = await ask(world, scope, Activate(), dice)
+    scope = rng.choice(sets)
+    note = await ask(world, scope, commands.Activate(), rng)
     live = [each.name for each in scope.roster.live]
-    chosen = dice.sample(live, min(len(live), dice.randint(1, 2)))
+    chosen = rng.sample(live, min(len(live), rng.randint(1, 2)))
     targets = tuple((world.new_id(), name) for name in chosen)
     kind = OperationKind.DELETE
-    if dice.random() < 0.3:
-        return await ask(world, scope, OperateAll(kind=kind, targets=targets), dice)
+    if rng.random() < 0.3:
+        return await ask(world, scope, commands.OperateAll(kind=kind, targets=targets), rng)
     for event_id, name in targets:
-        command = Operate(event_id=event_id, kind=kind, instance=name)
-        note = await ask(world, scope, command, dice)
+        command = commands.Operate(event_id=event_id, kind=kind, instance=name)
+        note = await ask(world, scope, command, rng)
     return note
 
 
-async def _approve(world: World, dice: Random) -> str:
-    scope = await any_scope(world, dice)
-    event = any_event(scope, dice, Phase.SCHEDULED) or any_event(scope, dice, *Phase)
+async def _approve(world: World, rng: Random) -> str:
+    scope = await any_scope(world, rng)
+    event = any_event(scope, rng, Phase.SCHEDULED) or any_event(scope, rng, *Phase)
     if event is None:
         return NOTHING
-    caller = await any_scope(world, dice) if dice.random() < 0.1 else scope
+    caller = await any_scope(world, rng) if rng.random() < 0.1 else scope
     names = list(caller.roster.instances) or [InstanceName("stranger")]
-    by = OPERATOR if dice.random() < 0.2 else instance_actor(dice.choice(names))
-    return await ask(world, scope, Approve(event_id=event.id, by=by), dice, by)
+    by = OPERATOR if rng.random() < 0.2 else instance_actor(rng.choice(names))
+    return await ask(world, scope, commands.Approve(event_id=event.id, by=by), rng, by)
 
 
-async def _repeat(world: World, dice: Random) -> str:
+async def _repeat(world: World, rng: Random) -> str:
     """Repeats a command whose caller got no answer, perhaps much later."""
     if not world.requests:
         return NOTHING
-    asked = dice.choice(world.requests[-30:])
+    asked = rng.choice(world.requests[-30:])
     scope = await world.store.read(asked.scope_id)
-    return await ask(world, scope, asked.command, dice, asked.by)
+    return await ask(world, scope, asked.command, rng, asked.by)
 
 
-async def _cancel(world: World, dice: Random) -> str:
-    scope = await any_scope(world, dice)
-    event = any_event(scope, dice, *Phase)
-    return NOTHING if event is None else await ask(world, scope, Cancel(event_id=event.id), dice)
+async def _cancel(world: World, rng: Random) -> str:
+    scope = await any_scope(world, rng)
+    event = any_event(scope, rng, *Phase)
+    return (
+        NOTHING
+        if event is None
+        else await ask(world, scope, commands.Cancel(event_id=event.id), rng)
+    )
 
 
-async def _postpone(world: World, dice: Random) -> str:
-    scope = await any_scope(world, dice)
-    event = any_event(scope, dice, *Phase)
+async def _postpone(world: World, rng: Random) -> str:
+    scope = await any_scope(world, rng)
+    event = any_event(scope, rng, *Phase)
     if event is None:
         return NOTHING
-    when = later(world.now(), dice.choice([0, 10 * MINUTE_MS, HOUR_MS]))
-    command = Postpone(event_id=event.id, new_event_id=world.new_id(), not_before_ms=when)
-    return await ask(world, scope, command, dice)
+    when = later(world.now(), rng.choice([0, 10 * MINUTE_MS, HOUR_MS]))
+    command = commands.Postpone(event_id=event.id, new_event_id=world.new_id(), not_before_ms=when)
+    return await ask(world, scope, command, rng)
 
 
-async def _activate(world: World, dice: Random) -> str:
-    return await ask(world, await any_scope(world, dice), Activate(), dice)
+async def _activate(world: World, rng: Random) -> str:
+    return await ask(world, await any_scope(world, rng), commands.Activate(), rng)
 
 
 ACTIONS: dict[str, Action] = {

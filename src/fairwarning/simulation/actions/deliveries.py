@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 
 from fairwarning.engine.protocols import StoreDown
 from fairwarning.simulation.actions.choices import NOTHING, Action
-from fairwarning.simulation.calls import BUSY, WRITES, Call, Outcome, Verdict
+from fairwarning.simulation.calls import BUSY, WRITES, Call, Decision, Outcome
 from fairwarning.simulation.stores import StoreCopy
 from fairwarning.stores.memory import MemoryStore
 
 if TYPE_CHECKING:
     from fairwarning.simulation.world import World
-_AT_ONCE_MAX = 4
+
+_AT_ONCE_MAX = 4  # More would leave too few calls waiting.
 _CALLS = (
     BUSY,
     "drop", "due", "end", "find_event", "history", "journal", "keep", "note_seen", "read", "record",
@@ -23,25 +24,25 @@ _CALLS = (
 )  # fmt: skip
 
 
-async def _go_on(world: World, dice: Random) -> str:
-    """Lets a few waiting calls go on, one after the other, in any order."""
+async def _go_on(world: World, rng: Random) -> str:
+    """Carries out or answers a few of the waiting calls, one after the other, in any order."""
     told: list[str] = []
-    for _ in range(dice.randint(1, _AT_ONCE_MAX)):
+    for _ in range(rng.randint(1, _AT_ONCE_MAX)):
         free = world.free_calls()
         if not free:
             break
-        call = dice.choice(free)
+        call = rng.choice(free)
         told.append(str(call))
         await world.release(call)
     return "; ".join(told) or NOTHING
 
 
-async def _commit(world: World, dice: Random) -> str:
+async def _commit(world: World, rng: Random) -> str:
     """Commits a change, but holds its answer back until `_let_go`."""
     asking = [call for call in world.free_calls() if call.name == "transact" and not call.is_done]
     if not asking:
         return NOTHING
-    call = dice.choice(asking)
+    call = rng.choice(asking)
     known = set(map(id, world.calls.waiting))
     await world.release(call)
     for each in world.calls.waiting:
@@ -52,98 +53,95 @@ async def _commit(world: World, dice: Random) -> str:
     return str(call)
 
 
-async def _let_go(world: World, dice: Random) -> str:
+async def _let_go(world: World, rng: Random) -> str:
     """Delivers an answer that `_commit` held back."""
     held = sorted((c for c in world.calls.waiting if c.is_held), key=lambda call: call.place)
     if not held:
         return NOTHING
-    call = dice.choice(held)
+    call = rng.choice(held)
     await world.release(call)
     return str(call)
 
 
-async def _batch(world: World, dice: Random) -> str:
+async def _batch(world: World, rng: Random) -> str:
     nodes = sorted({call.node for call in world.calls.waiting})
     groups = [group for node in nodes if len(group := of_one_node(world, node)) > 1]
     if not groups:
         return NOTHING
-    group = dice.choice(groups)
-    dice.shuffle(group)
-    fate = dice.choice([Fate.TOGETHER, *Fate])
-    await commit(world, group, fate)
-    world.happened[fate.value] += 1
-    return f"{fate.value}: " + "; ".join(map(str, group))
+    group = rng.choice(groups)
+    rng.shuffle(group)
+    result = rng.choice([GroupResult.TOGETHER, *GroupResult])
+    await commit(world, group, result)
+    world.happened[result.value] += 1
+    return f"{result.value}: " + "; ".join(map(str, group))
 
 
-async def _deliver(world: World, dice: Random) -> str:
+async def _deliver(world: World, rng: Random) -> str:
     """Delivers some of the signals under way, in any order, and some of them more than once."""
     told: list[str] = []
-    for _ in range(dice.randint(1, _AT_ONCE_MAX)):
+    for _ in range(rng.randint(1, _AT_ONCE_MAX)):
         if not world.signals.waiting:
             break
-        signal = dice.choice(world.signals.waiting)
+        signal = rng.choice(world.signals.waiting)
         told.append(str(signal))
-        world.signals.deliver(signal, dice)
+        world.signals.deliver(signal, rng)
         await world.quiesce()
     return "; ".join(told) or NOTHING
 
 
-async def _fail(world: World, dice: Random) -> str:
+async def _fail(world: World, rng: Random) -> str:
     free = world.free_calls()
     if not free:
         return NOTHING
     # Every kind of call is equally likely. Otherwise the rare kinds would never fail.
-    name = dice.choice(sorted({call.name for call in free}))
-    call = dice.choice([call for call in free if call.name == name])
-    verdict = Verdict.BUSY if call.may_be_busy and dice.random() < 0.5 else Verdict.FAIL
-    await world.release(call, verdict)
-    return f"{call}: {verdict.value}"
+    name = rng.choice(sorted({call.name for call in free}))
+    call = rng.choice([call for call in free if call.name == name])
+    decision = Decision.BUSY if call.may_be_busy and rng.random() < 0.5 else Decision.FAIL
+    await world.release(call, decision)
+    return f"{call}: {decision.value}"
 
 
-async def _trap(world: World, dice: Random) -> str:
-    """Makes the next call of a random kind fail.
-
-    Calls of some kinds seldom wait, so other actions seldom find one that they could fail.
-    """
+async def _fail_next(world: World, rng: Random) -> str:
+    """Makes the next call of a randomly chosen method fail."""
     names = (*_CALLS, *["send"] * 6) if world.shape.targets else _CALLS
-    trap = (dice.choice(names), dice.random() < 0.3)
-    world.calls.traps.add(trap)
-    return f"the next {trap[0]} {'loses its answer' if trap[1] else 'fails'}"
+    fail_next = (rng.choice(names), rng.random() < 0.3)
+    world.calls.failing_next.add(fail_next)
+    return f"the next {fail_next[0]} {'loses its answer' if fail_next[1] else 'fails'}"
 
 
-async def _outage(world: World, dice: Random) -> str:
+async def _outage(world: World, rng: Random) -> str:
     """Keeps one node from reaching the store for a while."""
-    node = dice.choice(world.nodes)
+    node = rng.choice(world.nodes)
     failed = 0
-    for _ in range(dice.randint(1, 3)):
+    for _ in range(rng.randint(1, 3)):
         for call in world.free_calls():
             if call.node == node.name:
-                world.calls.release(call, Verdict.FAIL)
+                world.calls.release(call, Decision.FAIL)
                 failed += 1
         await world.quiesce()
-        world.clock.jump(dice.choice([0, 500, 1_000]))
+        world.clock.jump(rng.choice([0, 500, 1_000]))
         await world.quiesce()
     world.happened["outage"] += bool(failed)
     return f"{node.name}: {failed} calls failed"
 
 
-async def _settle(world: World, dice: Random) -> str:
-    signals = dice.random() < 0.5
+async def _settle(world: World, rng: Random) -> str:
+    signals = rng.random() < 0.5
     await world.settle(signals=signals)
     return "with all signals" if signals else ""
 
 
-async def _caller_leaves(world: World, dice: Random) -> str:
+async def _caller_leaves(world: World, rng: Random) -> str:
     """Cancels a caller before it gets its answer."""
     callers = [task for task in world.callers if not task.done()]
     if not callers:
         return NOTHING
-    dice.choice(callers).cancel()
+    rng.choice(callers).cancel()
     world.happened["caller left"] += 1
     return ""
 
 
-class Fate(Enum):
+class GroupResult(Enum):
     TOGETHER = "committed together"
     UNDONE = "undone together"
     ALONE = "undone, and each again alone"
@@ -158,36 +156,36 @@ def of_one_node(world: World, node: str) -> list[Call]:
     ]
 
 
-async def commit(world: World, calls: Sequence[Call], fate: Fate) -> None:
+async def commit(world: World, calls: Sequence[Call], result: GroupResult) -> None:
     if isinstance(world.store, MemoryStore):
-        await _commit_in_memory(world, world.store, calls, fate)
+        await _commit_in_memory(world, world.store, calls, result)
         return
     # A real database groups them itself.
     for call in calls:
-        world.calls.release(call, Verdict.GO_ON)
+        world.calls.release(call, Decision.GO_ON)
     await world.quiesce()
 
 
 async def _commit_in_memory(
-    world: World, store: MemoryStore, calls: Sequence[Call], fate: Fate
+    world: World, store: MemoryStore, calls: Sequence[Call], result: GroupResult
 ) -> None:
     before = StoreCopy(store)
     world.gather_signals()
     for call in calls:
         call.outcome = await world.calls.run(call)
-    if fate is not Fate.TOGETHER:
+    if result is not GroupResult.TOGETHER:
         before.put_back(store)
         world.drop_gathered()
     for call in calls:
-        if fate is Fate.ALONE:
+        if result is GroupResult.ALONE:
             call.outcome = await world.calls.run(call)
-        elif fate is Fate.UNDONE:
+        elif result is GroupResult.UNDONE:
             # A refusal fails too, because it may depend on a change that is now undone.
-            world.calls.on_failure(call, Verdict.FAIL)
+            world.calls.on_failure(call, Decision.FAIL)
             call.outcome = Outcome(error=StoreDown("simulated outage at the commit"))
     world.tell_gathered()
     for call in calls:
-        world.calls.release(call, Verdict.SETTLED)
+        world.calls.release(call, Decision.SETTLED)
     await world.quiesce()
 
 
@@ -199,9 +197,7 @@ ACTIONS: dict[str, Action] = {
     "deliver": _deliver,
     "fail": _fail,
     "outage": _outage,
-    "trap": _trap,
+    "fail_next": _fail_next,
     "settle": _settle,
     "caller_leaves": _caller_leaves,
 }
-if TYPE_CHECKING:
-    from fairwarning.simulation.world import World

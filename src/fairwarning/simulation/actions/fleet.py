@@ -7,24 +7,9 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from fairwarning.core.commands import (
-    AddInstances,
-    ChangeModel,
-    ChangePolicy,
-    Declare,
-    ReportPower,
-    UpgradeInstances,
-)
+from fairwarning.core import commands
 from fairwarning.core.instants import HOUR_MS, MINUTE_MS
-from fairwarning.core.model import (
-    EventType,
-    Instance,
-    InstanceName,
-    Policy,
-    Power,
-    Roster,
-    ScopeId,
-)
+from fairwarning.core.model import EventType, Instance, InstanceName, Policy, Power, Roster, ScopeId
 from fairwarning.simulation.actions.choices import (
     NOTHING,
     OPERATOR,
@@ -39,46 +24,46 @@ if TYPE_CHECKING:
     from fairwarning.simulation.world import World
 
 _ADDRESSES = ("10.9.0.1", "10.9.0.2")
-"""Addresses that move from instance to instance."""
+"""`_move_address` moves these addresses from one instance to another."""
 
 
-async def _power(world: World, dice: Random) -> str:
-    scope = await any_scope(world, dice)
+async def _power(world: World, rng: Random) -> str:
+    scope = await any_scope(world, rng)
     live = scope.roster.live
     if not live:
         return NOTHING
-    command = ReportPower(instance=dice.choice(live).name, power=dice.choice(list(Power)))
-    return await ask(world, scope, command, dice)
+    command = commands.ReportPower(instance=rng.choice(live).name, power=rng.choice(list(Power)))
+    return await ask(world, scope, command, rng)
 
 
-async def _model(world: World, dice: Random) -> str:
-    notice_ms = dice.choice([None, 5 * MINUTE_MS, 10 * MINUTE_MS, 4 * MINUTE_MS])
-    command = ChangeModel(
+async def _model(world: World, rng: Random) -> str:
+    notice_ms = rng.choice([None, 5 * MINUTE_MS, 10 * MINUTE_MS, 4 * MINUTE_MS])
+    command = commands.ChangeModel(
         terminate_notice_ms=notice_ms,
-        reimage_notice_ms=dice.choice([None, 15 * MINUTE_MS, 15 * MINUTE_MS, 14 * MINUTE_MS]),
-        profile=dice.choice(["", "another"]),
+        reimage_notice_ms=rng.choice([None, 15 * MINUTE_MS, 15 * MINUTE_MS, 14 * MINUTE_MS]),
+        profile=rng.choice(["", "another"]),
     )
-    return await ask(world, await any_scope(world, dice), command, dice)
+    return await ask(world, await any_scope(world, rng), command, rng)
 
 
-async def _upgrade(world: World, dice: Random) -> str:
-    scope = await any_scope(world, dice)
+async def _upgrade(world: World, rng: Random) -> str:
+    scope = await any_scope(world, rng)
     names = tuple(each.name for each in scope.roster.live)
-    return await ask(world, scope, UpgradeInstances(names=names), dice)
+    return await ask(world, scope, commands.UpgradeInstances(names=names), rng)
 
 
-async def _policy(world: World, dice: Random) -> str:
+async def _policy(world: World, rng: Random) -> str:
     policy = Policy(
-        approve_user_reboot=dice.random() < 0.3,
-        approve_user_redeploy=dice.random() < 0.3,
-        approve_all_instances_down=dice.random() < 0.5,
-        notice_ms=dice.choice([{}, {EventType.REBOOT: HOUR_MS}, {EventType.REBOOT: MINUTE_MS}]),
+        approve_user_reboot=rng.random() < 0.3,
+        approve_user_redeploy=rng.random() < 0.3,
+        approve_all_instances_down=rng.random() < 0.5,
+        notice_ms=rng.choice([{}, {EventType.REBOOT: HOUR_MS}, {EventType.REBOOT: MINUTE_MS}]),
     )
-    return await ask(world, await any_scope(world, dice), ChangePolicy(policy=policy), dice)
+    return await ask(world, await any_scope(world, rng), commands.ChangePolicy(policy=policy), rng)
 
 
-async def _add(world: World, dice: Random) -> str:
-    scope = await any_scope(world, dice)
+async def _add(world: World, rng: Random) -> str:
+    scope = await any_scope(world, rng)
     roster = scope.roster
     number = roster.next_number
     instance = Instance(
@@ -86,80 +71,80 @@ async def _add(world: World, dice: Random) -> str:
         update_domain=number % roster.update_domains,
         model=roster.model,
     )
-    return await ask(world, scope, AddInstances(instances=(instance,)), dice)
+    return await ask(world, scope, commands.AddInstances(instances=(instance,)), rng)
 
 
-async def _declare(world: World, dice: Random) -> str:
-    """Declares a scope again, where instances leave, move, change or come back."""
-    scope = await any_scope(world, dice)
+async def _declare(world: World, rng: Random) -> str:
+    """Declares a scope again, so that some instances leave, move, change or come back."""
+    scope = await any_scope(world, rng)
     roster = scope.roster
-    pool = list(roster.instances.values() if dice.random() < 0.2 else roster.live)
-    leaving = dice.choice([0, 0, 0.3, 1])
-    wanted = [_edited(roster, each, dice) for each in pool if dice.random() >= leaving]
-    if dice.random() < 0.3:
-        name = InstanceName(f"{roster.resource}_{roster.next_number + dice.choice([0, 0, 1, -1])}")
-        wanted.append(Instance(name=name, update_domain=dice.randrange(roster.update_domains)))
-    notice_ms = dice.choice([roster.model.terminate_notice_ms] * 4 + [None, 10 * MINUTE_MS])
+    pool = list(roster.instances.values() if rng.random() < 0.2 else roster.live)
+    leaving = rng.choice([0, 0, 0.3, 1])
+    wanted = [_edited(roster, each, rng) for each in pool if rng.random() >= leaving]
+    if rng.random() < 0.3:
+        name = InstanceName(f"{roster.resource}_{roster.next_number + rng.choice([0, 0, 1, -1])}")
+        wanted.append(Instance(name=name, update_domain=rng.randrange(roster.update_domains)))
+    notice_ms = rng.choice([roster.model.terminate_notice_ms] * 4 + [None, 10 * MINUTE_MS])
     left_out = {each.name for each in pool} - {each.name for each in wanted}
-    command = Declare(
+    command = commands.Declare(
         roster=replace(
             roster,
-            test=dice.random() < 0.5 if dice.random() < 0.1 else roster.test,
+            test=rng.random() < 0.5 if rng.random() < 0.1 else roster.test,
             model=replace(roster.model, terminate_notice_ms=notice_ms),
-            policy=Policy() if dice.random() < 0.1 else roster.policy,
+            policy=Policy() if rng.random() < 0.1 else roster.policy,
             instances={each.name: each for each in wanted},
         ),
-        force=dice.random() < 0.5,
+        force=rng.random() < 0.5,
         terminates={name: world.new_id() for name in sorted(left_out)},
-        without_notice=frozenset(left_out if dice.random() < 0.3 else ()),
+        without_notice=frozenset(left_out if rng.random() < 0.3 else ()),
     )
-    return await ask(world, scope, command, dice)
+    return await ask(world, scope, command, rng)
 
 
-def _edited(roster: Roster, instance: Instance, dice: Random) -> Instance:
-    instance = replace(instance, deleted_ms=None, power=dice.choice(list(Power)))
-    if dice.random() < 0.2:
-        instance = replace(instance, update_domain=dice.randrange(roster.update_domains))
-    if dice.random() < 0.2:
-        instance = replace(instance, handle=dice.choice(["", "h"]), addresses=())
+def _edited(roster: Roster, instance: Instance, rng: Random) -> Instance:
+    instance = replace(instance, deleted_ms=None, power=rng.choice(list(Power)))
+    if rng.random() < 0.2:
+        instance = replace(instance, update_domain=rng.randrange(roster.update_domains))
+    if rng.random() < 0.2:
+        instance = replace(instance, handle=rng.choice(["", "h"]), addresses=())
     return instance
 
 
-async def _move_address(world: World, dice: Random) -> str:
+async def _move_address(world: World, rng: Random) -> str:
     """Moves an address to another instance, perhaps of another scope, and perhaps back."""
-    address = dice.choice(_ADDRESSES)
+    address = rng.choice(_ADDRESSES)
     owner = await world.store.locate(address)
-    scopes = [await any_scope(world, dice) for _ in range(dice.randint(1, 2))]
+    scopes = [await any_scope(world, rng) for _ in range(rng.randint(1, 2))]
     there = [
-        (scope.id, dice.choice(scope.roster.live).name) for scope in scopes if scope.roster.live
+        (scope.id, rng.choice(scope.roster.live).name) for scope in scopes if scope.roster.live
     ]
-    back = [owner] if owner is not None and dice.random() < 0.5 else []
+    back = [owner] if owner is not None and rng.random() < 0.5 else []
     places = [*([owner] if owner is not None else []), *there, *back]
-    world.spawn(_move(world, address, places, dice))
+    world.spawn(_move(world, address, places, rng))
     return f"{address}: {places}"
 
 
 async def _move(
-    world: World, address: str, places: list[tuple[ScopeId, InstanceName]], dice: Random
+    world: World, address: str, places: list[tuple[ScopeId, InstanceName]], rng: Random
 ) -> None:
-    """Moves the address from place to place. Each move waits for the answer to the last one."""
+    """Gives the address to one instance after the other, each when the last change is answered."""
     for number, (scope_id, name) in enumerate(places):
         if number:
-            await _declare_addresses(world, *places[number - 1], (), dice)
+            await _declare_addresses(world, *places[number - 1], (), rng)
         if number or await world.calls.counted(world.store.locate(address)) is None:
-            await _declare_addresses(world, scope_id, name, (address,), dice)
+            await _declare_addresses(world, scope_id, name, (address,), rng)
 
 
 async def _declare_addresses(
-    world: World, scope_id: ScopeId, name: InstanceName, addresses: tuple[str, ...], dice: Random
+    world: World, scope_id: ScopeId, name: InstanceName, addresses: tuple[str, ...], rng: Random
 ) -> None:
     roster = (await world.calls.counted(world.store.read(scope_id))).roster
-    node = any_node(world, dice)
+    node = any_node(world, rng)
     if node is None or not roster.has_live(name):
         return
     instance = replace(roster.instances[name], addresses=addresses)
     wanted = {**{each.name: each for each in roster.live}, name: instance}
-    command = Declare(roster=replace(roster, instances=wanted))
+    command = commands.Declare(roster=replace(roster, instances=wanted))
     await world.submit(node, CallerRequest(scope_id=scope_id, command=command, by=OPERATOR))
 
 

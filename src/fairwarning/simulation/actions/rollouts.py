@@ -16,7 +16,7 @@ from fairwarning.simulation.actions.choices import NOTHING, OPERATOR, Action, an
 if TYPE_CHECKING:
     from fairwarning.simulation.world import World
 
-_ROLLOUTS_MAX = 3
+_ROLLOUTS_MAX = 3  # More would only wait for each other.
 _EVERY_DAY = tuple(range(7))
 _WINDOWS = (
     Window(days=_EVERY_DAY, from_minute=6 * 60, to_minute=18 * 60),
@@ -24,36 +24,31 @@ _WINDOWS = (
 )
 
 
-async def _create(world: World, dice: Random) -> str:
-    node = any_node(world, dice)
+async def _create(world: World, rng: Random) -> str:
+    node = any_node(world, rng)
     if node is None or node.rollouts is None or len(world.rollout_ids) >= _ROLLOUTS_MAX:
         return NOTHING
-    scopes = dice.sample(world.scope_ids, dice.randint(0, len(world.scope_ids)))
+    scopes = rng.sample(world.scope_ids, rng.randint(0, len(world.scope_ids)))
     spec = RolloutSpec(
-        type=dice.choice([EventType.REBOOT, EventType.FREEZE]),
+        type=rng.choice([EventType.REBOOT, EventType.FREEZE]),
         scope_ids=tuple(scopes),
-        duration_s=dice.choice([None, 60]),
-        scopes_at_once=dice.randint(1, 2),
-        pause_ms=dice.choice([0, 0, MINUTE_MS]),
-        stop_on_failure=dice.random() < 0.5,
-        windows=dice.choice([(), (), _WINDOWS[:1], _WINDOWS[1:]]),
+        duration_s=rng.choice([None, 60]),
+        scopes_at_once=rng.randint(1, 2),
+        pause_ms=rng.choice([0, 0, MINUTE_MS]),
+        stop_on_failure=rng.random() < 0.5,
+        windows=rng.choice([(), (), _WINDOWS[:1], _WINDOWS[1:]]),
     )
     world.spawn(_note(world, node.rollouts.create(spec, by=OPERATOR)))
     return f"{node.name} {spec}"
 
 
-async def _decide(world: World, dice: Random) -> str:
-    node = any_node(world, dice)
+async def _decide(world: World, rng: Random) -> str:
+    node = any_node(world, rng)
     if node is None or node.rollouts is None or not world.rollout_ids:
         return NOTHING
-    id = dice.choice(world.rollout_ids)
-    what = dice.choice(["pause", "resume", "resume", "cancel"])
-    decide = {
-        "pause": node.rollouts.pause,
-        "resume": node.rollouts.resume,
-        "cancel": node.rollouts.cancel,
-    }[what]
-    world.spawn(_note(world, decide(id, by=OPERATOR)))
+    id = rng.choice(world.rollout_ids)
+    what = rng.choice(["pause", "resume", "resume", "cancel"])
+    world.spawn(_note(world, getattr(node.rollouts, what)(id, by=OPERATOR)))
     return f"{node.name} {what} {id}"
 
 
@@ -69,7 +64,4 @@ async def _note(world: World, deciding: Awaitable[Rollout]) -> None:
         world.rollout_ids.append(rollout.id)
 
 
-ACTIONS: dict[str, Action] = {
-    "rollout": _create,
-    "decide_rollout": _decide,
-}
+ACTIONS: dict[str, Action] = {"rollout": _create, "decide_rollout": _decide}

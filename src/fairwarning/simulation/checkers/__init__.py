@@ -18,7 +18,7 @@ from fairwarning.simulation.observed_state import ObservedScope, ObservedWorld
 from fairwarning.simulation.records import demand
 from fairwarning.simulation.world import World
 
-_PAGE = 10_000
+_PAGE = 10_000  # More entries than a world can have.
 
 
 class Checker:

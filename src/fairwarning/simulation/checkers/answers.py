@@ -1,19 +1,14 @@
 """Checks that the answers to callers are true: promises 5 and 7."""
 
-from fairwarning.core.commands import (
-    Approve,
-    Cancel,
-    Operate,
-    OperateAll,
-    Postpone,
-    Schedule,
-)
+from fairwarning.core.commands import Approve, Cancel, Operate, OperateAll, Postpone, Schedule
 from fairwarning.core.model import InstanceName
 from fairwarning.core.refusals import Code
 from fairwarning.core.transitions import HOUSEKEEPING
 from fairwarning.simulation.observed_state import ObservedWorld
 from fairwarning.simulation.records import CallerAnswer, demand
 from fairwarning.simulation.world import World
+
+_LOST = "5 nothing acknowledged is lost"
 
 
 class AnswerChecker:
@@ -34,21 +29,14 @@ class AnswerChecker:
                 demand("7 approving is idempotent", fair, lambda: f"{answer}")
             return
         assert answer.receipt is not None
-        demand(
-            "5 nothing acknowledged is lost",
-            self._is_done(seen, answer),
-            lambda: str(answer.request),
-        )
+        demand(_LOST, self._is_done(seen, answer), lambda: str(answer.request))
         history = [t for t in answer.receipt.transitions if not isinstance(t, HOUSEKEEPING)]
         if not history:
             return
         key = (answer.receipt.scope.id, answer.receipt.scope.revision)
         written = seen.lines.get(key, [])
-        demand(
-            "5 nothing acknowledged is lost",
-            written == [repr(each) for each in history],
-            lambda: f"told {history}, written {written}",
-        )
+        is_same = written == [repr(each) for each in history]
+        demand(_LOST, is_same, lambda: f"told {history}, written {written}")
 
     def _is_done(self, seen: ObservedWorld, answer: CallerAnswer) -> bool:
         events = seen.scopes[answer.request.scope_id].events
@@ -67,10 +55,7 @@ class AnswerChecker:
                 return True
 
     def _is_fair_refusal(self, seen: ObservedWorld, answer: CallerAnswer, command: Approve) -> bool:
-        """Returns whether it was right to refuse the approval.
-
-        It is right if the instance is not of the scope, or if the event has ended.
-        """
+        """Returns whether the refusal was right: the event was over or the instance foreign."""
         assert answer.refused is not None
         scope = seen.scopes[answer.request.scope_id]
         name = InstanceName(command.by.name)

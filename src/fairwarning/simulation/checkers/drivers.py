@@ -27,7 +27,7 @@ class DriverChecker:
         self._check_stopped()
 
     async def check_work(self) -> None:
-        """Checks that a stopped node has given back its work, unless it missed an answer."""
+        """Checks that a stopped node has no work left, unless the answer to a call was lost."""
         world = self._world
         if world.past:
             return

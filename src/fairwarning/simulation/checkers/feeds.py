@@ -22,7 +22,7 @@ class FeedChecker:
         self._lost: list[Entry] = []
 
     def step_back(self, kept: int, lost: Sequence[Entry]) -> None:
-        """Follows the store, which was set back. It kept `kept` entries and lost the others."""
+        """Adapts the readers to a store that was set back to its first `kept` journal entries."""
         self._lost += lost
         for reader in self._world.readers:
             if len(lost) >= MARKS_MAX:

@@ -6,30 +6,17 @@ It uses only what an outside observer knows, and none of the engine's own rules.
 from collections.abc import Sequence
 from itertools import groupby
 
+from fairwarning.core import transitions
 from fairwarning.core.commands import Declare
 from fairwarning.core.instants import DAY_MS, MINUTE_MS, SECOND_MS, Instant
 from fairwarning.core.model import Event, EventId, EventType, OperationKind, Roster, Source
-from fairwarning.core.transitions import (
-    Approved,
-    Completed,
-    Deactivated,
-    DocumentChanged,
-    InstanceDeleted,
-    RosterDeclared,
-    Scheduled,
-    Seen,
-    Started,
-)
 from fairwarning.engine.protocols import Entry, Found
-from fairwarning.simulation.observed_state import (
-    ObservedEvent,
-    ObservedScope,
-    ObservedWorld,
-    note,
-)
+from fairwarning.simulation import observed_state
+from fairwarning.simulation.observed_state import ObservedEvent, ObservedScope, ObservedWorld
 from fairwarning.simulation.records import demand
 from fairwarning.simulation.world import World
 
+# The times that Azure documents, written here again, because the checker must not ask the core.
 _NOTICE_MS = {
     EventType.FREEZE: 15 * MINUTE_MS,
     EventType.REBOOT: 15 * MINUTE_MS,
@@ -43,15 +30,14 @@ class JournalChecker:
     def __init__(self, world: World) -> None:
         self._world = world
         self._short: dict[EventId, int] = {}
-        """Events with too little notice. This is right only if the same transaction starts them."""
+        """Events with too little notice. It is allowed if they start in the same commit."""
 
     def check(self, seen: ObservedWorld, entries: Sequence[Entry]) -> None:
-        """Reads the new entries and checks each of them."""
+        """Checks the new journal entries, and adds them to what was `seen`."""
         self._short.clear()
-        for (scope_id, _), turn in groupby(
-            entries, key=lambda each: (each.scope_id, each.revision)
-        ):
-            for entry in turn:
+        commits = groupby(entries, key=lambda each: (each.scope_id, each.revision))
+        for (scope_id, _), commit in commits:
+            for entry in commit:
                 seen.entries.append(entry)
                 if entry.scope_id:
                     self._read(seen, entry)
@@ -64,59 +50,45 @@ class JournalChecker:
     def check_at_end(self, seen: ObservedWorld) -> None:
         for scope in seen.scopes.values():
             for each in scope.events.values():
-                demand(
-                    "9 every event ends",
-                    each.ended_ms is not None,
-                    lambda each=each: f"{each.event.id} has no end in the journal",  # type: ignore[misc]
-                )
+                ended = each.ended_ms is not None
+                demand("9 every event ends", ended, lambda: f"{each.event.id} has no end")  # noqa: B023
 
     def _read(self, seen: ObservedWorld, entry: Entry) -> None:
         scope = seen.scopes[entry.scope_id]
         lines = seen.lines.setdefault((entry.scope_id, entry.revision), [])
         lines.append(repr(entry.transition))
         match entry.transition:
-            case Scheduled():
-                note(scope, entry)
-                self._check_birth(scope, scope.events[entry.transition.event_id], entry)
-            case Seen(event_id=event_id):
+            case transitions.Seen(event_id=event_id):
                 shown = any(event_id in each.ever_shown for each in self._world.clients)
                 demand("seen by", shown, lambda: f"nobody was shown {event_id}")
-                note(scope, entry)
-            case Approved():
+            case transitions.Approved():
                 self._check_approval(scope, entry.transition)
-                note(scope, entry)
-            case Started():
+            case transitions.Started():
                 self._check_start(scope, scope.events[entry.transition.event_id], entry)
-                note(scope, entry)
-            case Completed(event_id=event_id):
+            case transitions.Completed(event_id=event_id):
                 self._check_completion(event_id)
-                note(scope, entry)
-            case Deactivated():
+            case transitions.Deactivated():
                 asked = self._world.last_poll_ms(entry.scope_id, entry.at_ms)
                 idle_ms = entry.at_ms - max(asked, scope.activated_ms)
                 demand("6 same number, same document", idle_ms >= DAY_MS, lambda: f"{entry}")
-                note(scope, entry)
-            case DocumentChanged(incarnation=incarnation):
+            case transitions.DocumentChanged(incarnation=incarnation):
                 grown = incarnation == scope.incarnation + 1
                 demand("6 same number, same document", grown, lambda: f"{entry}")
-                note(scope, entry)
-            case InstanceDeleted(name=name):
+            case transitions.InstanceDeleted(name=name):
                 taken_away = any(line.startswith("Completed(") for line in lines)
                 free = taken_away or not scope.awaits(name)
                 demand("9 every event ends", free, lambda: f"{name} left an event behind")
                 self._check_leaving(scope, entry, taken_away=taken_away)
-                note(scope, entry)
-            case RosterDeclared(roster=roster):
+            case transitions.RosterDeclared(roster=roster):
                 self._check_declaration(scope, roster)
-                note(scope, entry)
             case _:
-                note(scope, entry)
+                pass
+        observed_state.note(scope, entry)
+        if isinstance(entry.transition, transitions.Scheduled):
+            self._check_birth(scope, scope.events[entry.transition.event_id], entry)
 
     def _check_declaration(self, scope: ObservedScope, roster: Roster) -> None:
-        """Checks the instances that have an event that is not over.
-
-        They must stay in their update domain, and must not be new instances with an old name.
-        """
+        """Checks that instances with a pending event stay in their domain and are not replaced."""
         for instance in roster.live:
             if not scope.awaits(instance.name):
                 continue
@@ -128,12 +100,11 @@ class JournalChecker:
             demand("10 isolation", not is_new, lambda name=instance.name: f"{name} is new")  # type: ignore[misc]
 
     def _check_leaving(self, scope: ObservedScope, entry: Entry, *, taken_away: bool) -> None:
-        """Checks that an instance with a terminate notice is deleted only by an event.
-
-        It may be deleted without one only if a caller said so, and the journal must say so too.
+        """Checks that an instance with a terminate notice is deleted only by an event. It may be
+        deleted without one only if a caller said so, and the journal must say so too.
         """
         gone = entry.transition
-        assert isinstance(gone, InstanceDeleted)
+        assert isinstance(gone, transitions.InstanceDeleted)
         said = any(
             isinstance(each.command, Declare) and gone.name in each.command.without_notice
             for each in self._world.requests
@@ -195,7 +166,7 @@ class JournalChecker:
 
     def _check_start(self, scope: ObservedScope, seen: ObservedEvent, entry: Entry) -> None:
         event, at = seen.event, entry.at_ms
-        assert isinstance(entry.transition, Started)
+        assert isinstance(entry.transition, transitions.Started)
         happened = entry.transition.cause == "already-happened"
         # It was checked before, at the approval, whether the policy may approve.
         if not happened and event.announced and not seen.approvals:
@@ -227,7 +198,7 @@ class JournalChecker:
             and each.event.not_before_ms > now
         ]
 
-    def _check_approval(self, scope: ObservedScope, approved: Approved) -> None:
+    def _check_approval(self, scope: ObservedScope, approved: transitions.Approved) -> None:
         seen, by = scope.events[approved.event_id], approved.by
         demand("7 approving is idempotent", by not in seen.approvals, lambda: f"{approved} twice")
         if by.kind == "instance":
@@ -248,7 +219,7 @@ class JournalChecker:
         demand("4 once", done, lambda: f"{event_id} is called completed, and it was not done")
 
     def _check_approved(self, scope: ObservedScope, at: Instant) -> None:
-        """Checks that no approved event still waits after a transaction, unless it must."""
+        """Checks that an approved event has started, unless another event keeps it waiting."""
         holders = self._holders(scope, at)
         for seen in scope.waiting():
             event = seen.event

@@ -28,10 +28,7 @@ class NotificationChecker:
         self._read = len(arrived)
 
     async def check_at_end(self, seen: ObservedWorld) -> None:
-        """Checks that every target got all its notifications.
-
-        It checks nothing if the store was set back, because targets may have got lost entries.
-        """
+        """Checks that every target got all its notifications, unless the store was set back."""
         if self._world.past or not self._targets:
             return
         dead = await self._world.store.records(DEAD, limit=1_000)

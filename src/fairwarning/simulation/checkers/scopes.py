@@ -10,6 +10,7 @@ from fairwarning.simulation.observed_state import ObservedScope, ObservedWorld
 from fairwarning.simulation.records import demand
 from fairwarning.simulation.world import World
 
+_SAME = "6 same number, same document"
 _LIMITED = ("restart", "redeploy", "reimage")
 
 
@@ -30,11 +31,9 @@ class ScopeChecker:
             self._check_batches(seen)
 
     def _check_document(self, seen: ObservedWorld, scope: ObservedScope, current: Scope) -> None:
-        demand(
-            "6 same number, same document",
-            (current.is_activated, current.incarnation) == (scope.is_activated, scope.incarnation),
-            lambda: f"{scope.id} is at {current.incarnation}, the journal at {scope.incarnation}",
-        )
+        stored = (current.is_activated, current.incarnation)
+        noted = (scope.is_activated, scope.incarnation)
+        demand(_SAME, stored == noted, lambda: f"{scope.id} is at {stored}, the journal at {noted}")
         if current.activated_ms is None:
             return
         document = render(current, NEWEST)
@@ -43,15 +42,12 @@ class ScopeChecker:
             key = (scope.id, current.activated_ms, current.incarnation)
             known = self._world.documents.were_there(*key)
             same = known == {document}
-            demand("6 same number, same document", same, lambda: f"{key}: {known}")
+            demand(_SAME, same, lambda: f"{key}: {known}")
         shown = json.loads(document)["Events"]
         expected = [e for e in scope.events.values() if e.event.announced and e.ended_ms is None]
         ids = sorted(each["EventId"] for each in shown)
-        demand(
-            "9 every event ends",
-            ids == sorted(each.event.id for each in expected),
-            lambda: f"{scope.id} shows {ids}",
-        )
+        is_complete = ids == sorted(each.event.id for each in expected)
+        demand("9 every event ends", is_complete, lambda: f"{scope.id} shows {ids}")
         for each in shown:
             strangers = [name for name in each["Resources"] if name not in scope.instances]
             demand("10 isolation", not strangers, lambda: f"{strangers} in {scope.id}")  # noqa: B023
@@ -61,14 +57,13 @@ class ScopeChecker:
                 demand("2 enough notice", not moved, lambda: f"NotBefore moved: {each}")  # noqa: B023
 
     def _check_instances(self, scope: ObservedScope, current: Scope) -> None:
-        """Checks that completed operations have changed the instances as they should."""
+        """Checks that each instance has the power and the model that the journal says."""
         for each in current.roster.live:
-            seen = (scope.power[each.name], scope.models[each.name])
-            demand(
-                "9 every event ends",
-                (each.power, each.model) == seen,
-                lambda each=each, seen=seen: f"{each.name} is {each.power}, {each.model}: {seen}",  # type: ignore[misc]
+            seen, is_now = (
+                (scope.power[each.name], scope.models[each.name]),
+                (each.power, each.model),
             )
+            demand("9 every event ends", is_now == seen, lambda: f"{each.name}: {is_now}, {seen}")  # noqa: B023
 
     def _check_limit(self, seen: ObservedWorld) -> None:
         pending_max = self._world.shape.operations_pending_max

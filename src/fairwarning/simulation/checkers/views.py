@@ -19,9 +19,9 @@ class ViewChecker:
     def __init__(self, world: World) -> None:
         self._world = world
         self._shown: dict[tuple[str, ScopeId, tuple[Instant, int]], bytes] = {}
-        """What each node and client has seen under each incarnation of an activation."""
+        """The document that each node and client has shown or got for each incarnation."""
         self._first: dict[tuple[ScopeId, tuple[Instant, int]], bytes] = {}
-        """What anybody saw first under it."""
+        """The document that was the first to be shown for each incarnation."""
         self._looked_at: dict[tuple[str, ScopeId], int] = {}
 
     def check(self, seen: ObservedWorld) -> None:
@@ -138,7 +138,7 @@ class ViewChecker:
         return None
 
     async def _check_notes(self, node: Node) -> None:
-        """Checks that the store has a note of the node's last poll, or a later activation."""
+        """Checks that the store knows when instances last polled this node."""
         for scope_id, asked in node.last_polls.items():
             scope = await self._world.store.read(scope_id)
             since = scope.activated_ms or asked

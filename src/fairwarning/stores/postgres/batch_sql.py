@@ -44,10 +44,7 @@ async def run(connection: Connection, statements: Sequence[Statement]) -> Result
 
 
 def _script(cursor: AsyncClientCursor[TupleRow], statements: Sequence[Statement]) -> bytes:
-    """Returns the SQL text of all statements.
-
-    Statements in a row that share the same mapping of values are quoted in one call.
-    """
+    """Returns the SQL text of all statements, quoting neighbours with the same values together."""
     groups = groupby(statements, key=lambda statement: id(statement.values))
     return b";\n".join(_quoted(cursor, list(group)) for _, group in groups)
 

@@ -26,7 +26,7 @@ from fairwarning.engine.protocols import StoreDown
 from fairwarning.stores.postgres.batch_sql import Connection, run
 from fairwarning.stores.statements import Statement, refuse_taken
 
-CONNECT_S_MAX = 5
+CONNECT_S_MAX = 5  # A server that can be reached answers much sooner.
 CALL_S_MAX = 35.0
 """It is longer than the limit on a statement (`limit_session`), whose error says more."""
 _IDLE = TransactionStatus.IDLE
@@ -43,10 +43,7 @@ _DEFAULTS = {
 
 
 def conninfo_of(dsn: str) -> str:
-    """Returns the DSN with our defaults for what it does not set.
-
-    Raises psycopg.ProgrammingError if the DSN cannot be parsed.
-    """
+    """Returns the DSN with our defaults. Raises psycopg.ProgrammingError if it is no DSN."""
     return make_conninfo("", **{**_DEFAULTS, **conninfo_to_dict(dsn), "client_encoding": "UTF8"})
 
 
@@ -66,22 +63,12 @@ async def connect(conninfo: str, first: str) -> Connection:
 
 
 class Database:
-    """A pool of connections without background tasks.
-
-    A caller that finds no free connection opens one. So each caller learns at once whether the
-    server can be reached.
-    """
+    """A pool in which a caller without a free connection opens one, and so learns of an outage."""
 
     def __init__(
-        self,
-        conninfo: str,
-        connections_max: int,
-        prepare: Callable[[Connection], Awaitable[None]],
+        self, conninfo: str, connections_max: int, prepare: Callable[[Connection], Awaitable[None]]
     ) -> None:
-        """`prepare` is called with each new connection before anybody uses it.
-
-        A new connection may lead to another server than the last one.
-        """
+        """`prepare` is called with each new connection, which may lead to another server."""
         self._conninfo = conninfo
         self._prepare = prepare
         self._free: list[Connection] = []
@@ -95,9 +82,8 @@ class Database:
 
     @asynccontextmanager
     async def connection(self) -> AsyncIterator[Connection]:
-        """Lends a connection for a block, and at its end rolls back what is not committed.
-
-        Raises Refused if a unique key is taken, and StoreDown at any other failure of the database.
+        """Lends a connection for a block, and at its end rolls back what is not committed. Raises
+        Refused if a unique key is taken, and StoreDown at any other failure.
         """
         deadline = asyncio.timeout(CALL_S_MAX)
         try:
@@ -153,10 +139,7 @@ class Database:
 
 
 def _has_gone(connection: Connection) -> bool:
-    """Returns whether the server has closed the idle connection.
-
-    The server sends nothing on an idle connection, unless it closes it.
-    """
+    """Returns whether the server has closed the idle connection. It sends nothing else on one."""
     poll = select.poll()
     poll.register(connection.fileno(), select.POLLIN)
     return bool(poll.poll(0))

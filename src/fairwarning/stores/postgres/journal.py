@@ -28,7 +28,7 @@ from fairwarning.stores.statements import Statement
 
 HELD_PAUSES_S = tuple(0.002 * 2**number for number in range(9))
 """The pauses between attempts to read entries that are held back: about a second in all."""
-NUMBER_MAX = 2**63 - 1
+NUMBER_MAX = 2**63 - 1  # The largest bigint of PostgreSQL.
 
 
 async def read_page(
@@ -39,9 +39,8 @@ async def read_page(
     *,
     inclusive: bool = False,
 ) -> list[Entry]:
-    """Returns the entries after the position `after`, or from it on with `inclusive`.
-
-    No entries mean the end of the journal, unless a slow transaction holds entries back.
+    """Returns the entries after the position `after`, or from it on with `inclusive`. No entries
+    mean the end of the journal, unless a slow transaction holds entries back.
     """
     xid, seq = _numbers_of(after)
     page = {"after_xid": xid, "after_seq": seq - inclusive, "scope_id": scope_id, "limit": limit}

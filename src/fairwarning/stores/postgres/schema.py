@@ -13,8 +13,8 @@ from fairwarning.stores.statements import Statement
 async def migrate(conninfo: str, migrations: Sequence[Migration]) -> None:
     """Runs the migrations that the database still needs.
 
-    Raises SchemaTooNew if a newer version has migrated it, and StoreDown if a migration fails.
-    Then the schema is as the last successful migration left it.
+    Raises SchemaTooNew if a newer version has migrated it, and StoreDown if a migration fails. Then
+    the schema is as the last successful migration left it.
     """
     try:
         # When the connection closes, the lock is released, and what is not committed is undone.
@@ -32,9 +32,8 @@ async def migrate(conninfo: str, migrations: Sequence[Migration]) -> None:
 
 
 async def _version(connection: Connection) -> int:
-    return (
-        await _value(connection, "schema_version") if await _value(connection, "has_schema") else 0
-    )
+    has_schema = await _value(connection, "has_schema")
+    return await _value(connection, "schema_version") if has_schema else 0
 
 
 async def continue_journal(connection: Connection) -> None:

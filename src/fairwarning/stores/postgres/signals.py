@@ -30,12 +30,12 @@ from fairwarning.stores.statements import Statement
 
 PAYLOAD_BYTES_MAX = 7_999
 """The longest payload of NOTIFY that PostgreSQL accepts."""
-PAUSE_S_MIN = 0.1
+PAUSE_S_MIN = 0.1  # A connection that broke is mostly there again at once.
 PAUSE_S_MAX = 5.0
 """The pause before the next attempt to connect is doubled each time, from PAUSE_S_MIN to this."""
 LAST_SEND_S_MAX = 1.0
 """How long `close` may take to send the signals that still wait."""
-CANCEL_AGAIN_S = 0.1
+CANCEL_AGAIN_S = 0.1  # Long enough for a task to end after the first cancellation.
 
 _log = logging.getLogger(__name__)
 _Line = tuple[ScopeId, Instant | None]
@@ -136,10 +136,7 @@ def payloads_of(token: str, lines: Iterable[_Line]) -> Iterator[str]:
 
 
 async def _end(task: asyncio.Task[None]) -> None:
-    """Cancels the task again and again until it has ended.
-
-    Before Python 3.12, `asyncio.wait_for` can lose a cancellation.
-    """
+    """Cancels the task until it ends, because Python 3.11 can lose a cancellation."""
     while not task.done():
         task.cancel()
         await asyncio.wait([task], timeout=CANCEL_AGAIN_S)
@@ -163,10 +160,7 @@ class _Renewed:
             await connection.close()
 
     async def keep(self, use: Callable[[Connection], Awaitable[None]]) -> None:
-        """Runs `use` with a connection, and again with a new one whenever it breaks.
-
-        It never returns. After the caller cancels it, the caller must call `drop`.
-        """
+        """Runs `use` with a connection for ever, until it is cancelled. Then call `drop`."""
         pause_s = PAUSE_S_MIN
         while True:
             try:

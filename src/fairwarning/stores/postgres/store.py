@@ -11,36 +11,21 @@ from typing import Any, NamedTuple, TypeVar
 
 import psycopg
 
-from fairwarning.common.loop_slices import map_in_slices
 from fairwarning.core.instants import Instant
-from fairwarning.core.model import (
-    Actor,
-    Event,
-    EventId,
-    EventType,
-    InstanceName,
-    Phase,
-    Scope,
-    ScopeId,
-)
+from fairwarning.core.model import Actor, EventId, Scope, ScopeId
 from fairwarning.core.transitions import Noted
 from fairwarning.engine.protocols import (
     START,
-    Choice,
     Clock,
     Due,
     Entry,
     Fence,
-    Listener,
-    Mark,
     Position,
     Receipt,
     Record,
     Step,
     StoreDown,
 )
-from fairwarning.stores.event_queries import counts_of, page_of
-from fairwarning.stores.listeners import Listeners
 from fairwarning.stores.migrations import load_migrations
 from fairwarning.stores.postgres.batch_sql import run
 from fairwarning.stores.postgres.database import Database, conninfo_of, explained
@@ -49,9 +34,8 @@ from fairwarning.stores.postgres.schema import continue_journal, migrate
 from fairwarning.stores.postgres.signals import Signals
 from fairwarning.stores.postgres.transactions import Transactions
 from fairwarning.stores.records import delete_statement, put_statement
-from fairwarning.stores.rows import event_of, record_of, scope_of
+from fairwarning.stores.sql_store import SqlStore
 from fairwarning.stores.statements import Statement, Value
-from fairwarning.stores.writes import unknown_event, unknown_scope
 
 CONNECTIONS_MAX = 10
 """How many connections all calls of one node share. Each node has two more for signals."""
@@ -81,15 +65,15 @@ class _Parts(NamedTuple):
     calls: ShieldedCalls
 
 
-class PostgresStore:
+class PostgresStore(SqlStore):
     def __init__(
         self, dsn: str, clock: Clock | None = None, *, connections_max: int = CONNECTIONS_MAX
     ) -> None:
         """`clock` is for tests. Without it, the store uses the clock of the database server."""
+        super().__init__()
         self._dsn = dsn
         self._clock = clock
         self._connections_max = connections_max
-        self._listeners = Listeners()
         self._opened: _Parts | None = None
 
     @property
@@ -98,11 +82,7 @@ class PostgresStore:
         return self._clock is None
 
     async def open(self) -> None:
-        """Connects to the server and migrates its schema.
-
-        Raises StoreDown if the server cannot be reached, and SchemaTooNew if a newer version of
-        Fairwarning has migrated the database.
-        """
+        """Connects to the server and migrates its schema. Raises StoreDown or SchemaTooNew."""
         assert self._opened is None, "it is open already"
         try:
             conninfo = conninfo_of(self._dsn)
@@ -123,9 +103,6 @@ class PostgresStore:
         await parts.calls.finish()
         await parts.signals.close()
         await parts.database.close()
-
-    def listen(self, listener: Listener) -> None:
-        self._listeners.add(listener)
 
     async def create(
         self, scopes: Sequence[Scope], *, by: Actor, why: str = "", fences: Sequence[Fence] = ()
@@ -156,29 +133,6 @@ class PostgresStore:
                 fences=fences,
             )
         )
-
-    async def read(self, scope_id: ScopeId) -> Scope:
-        rows = await self._rows("read_scope", id=scope_id)
-        if not rows:
-            raise unknown_scope(scope_id)
-        return scope_of(rows[0])
-
-    async def scope_ids(self, *, after: ScopeId | None = None, limit: int) -> list[ScopeId]:
-        return [id for (id,) in await self._rows("scope_ids", after=after or "", limit=limit)]
-
-    async def scopes(self, *, after: ScopeId | None = None, limit: int) -> list[Scope]:
-        rows = await self._rows("scopes", after=after or "", limit=limit)
-        return await map_in_slices(scope_of, rows)
-
-    async def find_event(self, event_id: EventId) -> tuple[ScopeId, Event]:
-        rows = await self._rows("find_event", id=event_id)
-        if not rows:
-            raise unknown_event(event_id)
-        return event_of(rows[0])
-
-    async def locate(self, address: str) -> tuple[ScopeId, InstanceName] | None:
-        rows = await self._rows("locate", address=address)
-        return rows[0] if rows else None
 
     async def note_seen(self, seen: Mapping[ScopeId, Instant]) -> None:
         parts = self._parts
@@ -216,25 +170,6 @@ class PostgresStore:
         parts = self._parts
         return await parts.calls.run(read_back(parts.database, before, scope_id, event_id, limit))
 
-    async def events(
-        self, choice: Choice, *, before: Mark | None = None, limit: int
-    ) -> list[tuple[ScopeId, Event]]:
-        page = page_of(choice, before, limit, ",".join)
-        return await map_in_slices(event_of, await self._rows(page.name, **page.values))
-
-    async def count_events(self) -> Mapping[tuple[EventType, Phase], int]:
-        return counts_of(await self._rows("count_events"))
-
-    async def record(self, kind: str, key: str) -> Record | None:
-        rows = await self._rows("record", kind=kind, key=key)
-        return record_of(rows[0]) if rows else None
-
-    async def records(
-        self, kind: str, *, after: str = "", until: str | None = None, limit: int
-    ) -> list[Record]:
-        rows = await self._rows("records", kind=kind, after=after, until=until, limit=limit)
-        return await map_in_slices(record_of, rows)
-
     async def keep(
         self,
         kind: str,
@@ -271,6 +206,10 @@ class PostgresStore:
                 statement, expected=expected, note=note, by=by, why=why, fences=fences
             )
         )
+
+    @staticmethod
+    def _listed(words: list[str]) -> str:
+        return ",".join(words)
 
     async def _rows(self, name: str, **values: Value) -> list[Any]:
         parts = self._parts

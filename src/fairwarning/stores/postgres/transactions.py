@@ -19,26 +19,12 @@ from collections.abc import Mapping, Sequence
 from fairwarning.core.instants import Instant
 from fairwarning.core.model import Actor, Scope, ScopeId
 from fairwarning.core.transitions import Noted
-from fairwarning.engine.protocols import (
-    Clock,
-    Fence,
-    Moment,
-    Receipt,
-    Record,
-    ScopeBusy,
-    Step,
-)
-from fairwarning.stores import statements
+from fairwarning.engine.protocols import Clock, Fence, Moment, Receipt, Record, ScopeBusy, Step
+from fairwarning.stores import records, statements
 from fairwarning.stores.listeners import GLOBAL_SIGNAL
 from fairwarning.stores.postgres.batch_sql import BEGIN, COMMIT, Results, run
 from fairwarning.stores.postgres.database import Database
 from fairwarning.stores.postgres.signals import Signals
-from fairwarning.stores.records import (
-    fence_statements,
-    record_put,
-    refuse_broken_fences,
-    was_deleted,
-)
 from fairwarning.stores.rows import Stored, stored_of
 from fairwarning.stores.statements import Statement
 from fairwarning.stores.transaction import plan_transaction, signal_of
@@ -60,7 +46,7 @@ class Transactions:
         planned = [writes_of_new(scope) for scope in scopes]
         async with self._database.connection() as connection:
             found = await run(
-                connection, [BEGIN, *fence_statements(fences), Statement("clock", {})]
+                connection, [BEGIN, *records.fence_statements(fences), Statement("clock", {})]
             )
             _refuse_broken(fences, found)
             work = statements.creation(planned, at_ms=self._now(found), by=by, why=why)
@@ -109,7 +95,7 @@ class Transactions:
         async with self._database.connection() as connection:
             found = await run(connection, _opening_of_record(statement, fences))
             _refuse_broken(fences, found)
-            record = record_put(statement, found[statement.name])
+            record = records.record_put(statement, found[statement.name])
             await run(connection, [*self._lines(found, note, by, why), COMMIT])
         self._publish(note)
         return record
@@ -127,7 +113,7 @@ class Transactions:
         async with self._database.connection() as connection:
             found = await run(connection, _opening_of_record(statement, fences))
             _refuse_broken(fences, found)
-            was_there = was_deleted(statement, expected, found[statement.name])
+            was_there = records.was_deleted(statement, expected, found[statement.name])
             written_note = note if was_there else None
             await run(connection, [*self._lines(found, written_note, by, why), COMMIT])
         self._publish(written_note)
@@ -149,7 +135,7 @@ class Transactions:
 def _opening(
     scope_id: ScopeId, fences: Sequence[Fence], *, counting: bool, skip_busy: bool
 ) -> list[Statement]:
-    """Returns the first message. It takes the locks before it reads."""
+    """Returns the statements that begin a transaction: locks first, and then reads."""
     locks = [
         *(["lock_subscription"] if counting else []),
         *(["try_enter_scope", "lock_free_scope"] if skip_busy else ["enter_scope", "lock_scope"]),
@@ -159,7 +145,7 @@ def _opening(
     return [
         BEGIN,
         *(Statement(name, values) for name in locks),
-        *fence_statements(fences),
+        *records.fence_statements(fences),
         *(Statement(name, values) for name in reads),
     ]
 
@@ -169,7 +155,7 @@ def _opening_of_record(statement: Statement, fences: Sequence[Fence]) -> list[St
     return [
         BEGIN,
         Statement("enter_record", values),
-        *fence_statements(fences),
+        *records.fence_statements(fences),
         Statement("clock", values),
         statement,
     ]
@@ -177,13 +163,14 @@ def _opening_of_record(statement: Statement, fences: Sequence[Fence]) -> list[St
 
 def _refuse_broken(fences: Sequence[Fence], found: Results) -> None:
     """Raises FenceBroken if a fence is broken. Then the caller must roll back the transaction."""
-    refuse_broken_fences(fences, [*found.get("hold_record", ()), *found.get("mark_record", ())])
+    records.refuse_broken_fences(
+        fences, [*found.get("hold_record", ()), *found.get("mark_record", ())]
+    )
 
 
 def _stored(scope_id: ScopeId, found: Results) -> Stored:
-    """Returns the scope that `_opening` read.
-
-    Raises ScopeBusy if another node has locked the scope, and Refused if there is no such scope.
+    """Returns the scope that `_opening` read. Raises ScopeBusy if another node has locked the
+    scope, and Refused if there is no such scope.
     """
     skips_busy = "try_enter_scope" in found
     rows = found["lock_free_scope" if skips_busy else "lock_scope"]

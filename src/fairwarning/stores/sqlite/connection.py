@@ -77,8 +77,8 @@ class LazyConnection:
     def get(self, *, waits: bool = True) -> sqlite3.Connection:
         """Returns the connection, and opens it first if it is not open.
 
-        If another program has locked the file, statements wait up to BUSY_S_MAX, or fail at once
-        if `waits` is False. Raises Moved, or another sqlite3.Error if it cannot be opened.
+        If another program has locked the file, statements wait up to BUSY_S_MAX, or fail at once if
+        `waits` is False. Raises Moved, or another sqlite3.Error if it cannot be opened.
         """
         if self._connection is None:
             # Otherwise SQLite would create a new file without any tables.
@@ -141,10 +141,7 @@ class Reader:
 
 
 def is_outage(error: sqlite3.Error) -> bool:
-    """Returns whether the file or the disk failed.
-
-    It is False for a broken constraint or a bad value, which are mistakes of the program.
-    """
+    """Returns whether the file or the disk failed. Other errors are mistakes of the program."""
     ours = sqlite3.IntegrityError | sqlite3.ProgrammingError | sqlite3.DataError
     return not isinstance(error, ours | sqlite3.InterfaceError)
 
@@ -172,10 +169,7 @@ class FileLock:
         self._descriptor: int | None = None
 
     def acquire(self) -> None:
-        """Takes the lock without waiting.
-
-        Raises StoreInUse if another process has it, and OSError if the file cannot be created.
-        """
+        """Takes the lock without waiting. Raises StoreInUse if another process has it."""
         descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

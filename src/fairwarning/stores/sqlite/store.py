@@ -17,60 +17,54 @@ from typing import Any
 
 from fairwarning.common.loop_slices import map_in_slices
 from fairwarning.core.instants import Instant
-from fairwarning.core.model import (
-    Actor,
-    Event,
-    EventId,
-    EventType,
-    InstanceName,
-    Phase,
-    Scope,
-    ScopeId,
-)
+from fairwarning.core.model import Actor, EventId, Scope, ScopeId
 from fairwarning.core.transitions import Noted
 from fairwarning.engine.protocols import (
     START,
-    Choice,
     Clock,
     Due,
     Entry,
     Fence,
-    Listener,
-    Mark,
+    Moment,
     Position,
     Receipt,
     Record,
     Step,
     StoreDown,
 )
+from fairwarning.stores import statements
 from fairwarning.stores.codec import encode
-from fairwarning.stores.event_queries import counts_of, page_of
-from fairwarning.stores.listeners import Listeners
 from fairwarning.stores.migrations import load_migrations
-from fairwarning.stores.records import delete_statement, put_statement
-from fairwarning.stores.rows import Row, entry_of, event_of, record_of, scope_of
-from fairwarning.stores.sqlite import transactions
-from fairwarning.stores.sqlite.connection import (
-    QUERIES,
-    FileLock,
-    Reader,
-    migrate,
-    store_down,
+from fairwarning.stores.records import delete_statement, put_statement, record_put, was_deleted
+from fairwarning.stores.rows import entry_of
+from fairwarning.stores.sql_store import SqlStore
+from fairwarning.stores.sqlite.connection import QUERIES, FileLock, Reader, migrate, store_down
+from fairwarning.stores.sqlite.transactions import (
+    Outcome,
+    append_note,
+    check_fences,
+    count_pending,
+    execute,
+    mark_fences,
+    read_scope,
+    rows,
 )
 from fairwarning.stores.sqlite.writer import InlineCommits, Writer
-from fairwarning.stores.writes import unknown_event, unknown_scope, writes_of_new
+from fairwarning.stores.statements import Value
+from fairwarning.stores.transaction import plan_transaction, signal_of
+from fairwarning.stores.writes import writes_of_new
 
-_SEQ_MAX = 2**63 - 1
+_SEQ_MAX = 2**63 - 1  # The largest integer of SQLite.
 
 
-class SqliteStore:
+class SqliteStore(SqlStore):
     def __init__(
         self, path: str | Path, clock: Clock, inline_commits: InlineCommits | None = None
     ) -> None:
+        super().__init__()
         self._path = Path(path)
         self._inline_commits = inline_commits or InlineCommits()
         self._clock = clock
-        self._listeners = Listeners()
         self._lock = FileLock(self._path.with_name(f"{self._path.name}.lock"))
         self._open: tuple[Writer, Reader] | None = None
 
@@ -79,10 +73,8 @@ class SqliteStore:
         return False
 
     async def open(self) -> None:
-        """Opens the file, creates it and its directory if they are missing, and migrates it.
-
-        Raises StoreInUse if another process uses the file, SchemaTooNew if a newer version has
-        migrated it, and StoreDown if it cannot be opened.
+        """Opens the file, creates it and its directory if they are missing, and migrates it. Raises
+        StoreInUse if another process uses it, SchemaTooNew, or StoreDown.
         """
         assert self._open is None, "it is open already"
         await asyncio.to_thread(self._prepare)
@@ -97,18 +89,20 @@ class SqliteStore:
         await reader.stop()
         self._lock.release()
 
-    def listen(self, listener: Listener) -> None:
-        self._listeners.add(listener)
-
     async def create(
         self, scopes: Sequence[Scope], *, by: Actor, why: str = "", fences: Sequence[Fence] = ()
     ) -> None:
         planned = [writes_of_new(scope) for scope in scopes]
-        await self._writer.submit(
-            lambda connection: transactions.create_scopes(
-                connection, self._clock, planned, by=by, why=why, fences=fences
+
+        def create(connection: sqlite3.Connection) -> Outcome[None]:
+            check_fences(connection, fences)
+            execute(
+                connection, statements.creation(planned, at_ms=self._clock.now(), by=by, why=why)
             )
-        )
+            mark_fences(connection, fences)
+            return None, tuple(signal_of(writes) for writes in planned)
+
+        await self._writer.submit(create)
 
     async def transact(
         self,
@@ -122,45 +116,26 @@ class SqliteStore:
         fences: Sequence[Fence] = (),
     ) -> Receipt:
         """Ignores `skip_busy`, because there is only one writer, so no scope is ever busy."""
-        return await self._writer.submit(
-            lambda connection: transactions.transact(
-                connection,
-                self._clock,
-                scope_id,
-                step,
-                by=by,
-                why=why,
-                counting=counting,
-                fences=fences,
-            ),
-            is_small=True,
-        )
 
-    async def read(self, scope_id: ScopeId) -> Scope:
-        row = await self._one("read_scope", id=scope_id)
-        if row is None:
-            raise unknown_scope(scope_id)
-        return scope_of(row)
+        def transact(connection: sqlite3.Connection) -> Outcome[Receipt]:
+            check_fences(connection, fences)
+            stored = read_scope(connection, scope_id)
+            subscription = stored.scope.roster.subscription
+            pending = count_pending(connection, subscription) if counting else 0
+            moment = Moment(now_ms=self._clock.now(), pending_operations=pending)
+            plan = plan_transaction(stored, step, moment, by=by, why=why)
+            execute(connection, plan.statements)
+            mark_fences(connection, fences)
+            return plan.receipt, plan.signals
 
-    async def scope_ids(self, *, after: ScopeId | None = None, limit: int) -> list[ScopeId]:
-        return [id for (id,) in await self._all("scope_ids", after=after or "", limit=limit)]
-
-    async def scopes(self, *, after: ScopeId | None = None, limit: int) -> list[Scope]:
-        rows = await self._all("scopes", after=after or "", limit=limit)
-        return await map_in_slices(scope_of, rows)
-
-    async def find_event(self, event_id: EventId) -> tuple[ScopeId, Event]:
-        row = await self._one("find_event", id=event_id)
-        if row is None:
-            raise unknown_event(event_id)
-        return event_of(row)
-
-    async def locate(self, address: str) -> tuple[ScopeId, InstanceName] | None:
-        row = await self._one("locate", address=address)
-        return None if row is None else (row[0], row[1])
+        return await self._writer.submit(transact, is_small=True)
 
     async def note_seen(self, seen: Mapping[ScopeId, Instant]) -> None:
-        await self._writer.submit(lambda connection: transactions.note_seen(connection, seen))
+        def note(connection: sqlite3.Connection) -> Outcome[None]:
+            execute(connection, statements.seen(seen))
+            return None, ()
+
+        await self._writer.submit(note)
 
     async def due(self, limit: int) -> Due:
         def query(connection: sqlite3.Connection) -> Due:
@@ -176,9 +151,8 @@ class SqliteStore:
         return await self._reader.read(query)
 
     async def end(self) -> Position:
-        row = await self._one("journal_end")
-        assert row is not None
-        return Position(str(row[0]))
+        ((seq,),) = await self._rows("journal_end")
+        return Position(str(seq))
 
     async def journal(
         self,
@@ -190,8 +164,8 @@ class SqliteStore:
     ) -> list[Entry]:
         first = int(after or 0) - inclusive
         name = "journal" if scope_id is None else "journal_of_scope"
-        rows = await self._all(name, after=first, scope_id=scope_id, limit=limit)
-        return await map_in_slices(entry_of, rows)
+        found = await self._rows(name, after=first, scope_id=scope_id, limit=limit)
+        return await map_in_slices(entry_of, found)
 
     async def history(
         self,
@@ -205,27 +179,10 @@ class SqliteStore:
         name = "history" if scope_id is None else "history_of_scope"
         if event_id is not None:
             name = "history_of_event"
-        rows = await self._all(name, before=last, scope_id=scope_id, event_id=event_id, limit=limit)
-        return await map_in_slices(entry_of, rows)
-
-    async def events(
-        self, choice: Choice, *, before: Mark | None = None, limit: int
-    ) -> list[tuple[ScopeId, Event]]:
-        page = page_of(choice, before, limit, encode)
-        return await map_in_slices(event_of, await self._all(page.name, **page.values))
-
-    async def count_events(self) -> Mapping[tuple[EventType, Phase], int]:
-        return counts_of(await self._all("count_events"))
-
-    async def record(self, kind: str, key: str) -> Record | None:
-        row = await self._one("record", kind=kind, key=key)
-        return None if row is None else record_of(row)
-
-    async def records(
-        self, kind: str, *, after: str = "", until: str | None = None, limit: int
-    ) -> list[Record]:
-        rows = await self._all("records", kind=kind, after=after, until=until, limit=limit)
-        return await map_in_slices(record_of, rows)
+        found = await self._rows(
+            name, before=last, scope_id=scope_id, event_id=event_id, limit=limit
+        )
+        return await map_in_slices(entry_of, found)
 
     async def keep(
         self,
@@ -240,11 +197,14 @@ class SqliteStore:
         fences: Sequence[Fence] = (),
     ) -> Record:
         statement = put_statement(kind, key, body, expected)
-        return await self._writer.submit(
-            lambda connection: transactions.put_record(
-                connection, self._clock, statement, note=note, by=by, why=why, fences=fences
-            )
-        )
+
+        def put(connection: sqlite3.Connection) -> Outcome[Record]:
+            check_fences(connection, fences)
+            record = record_put(statement, rows(connection, statement))
+            mark_fences(connection, fences)
+            return record, append_note(connection, self._clock, note, by, why)
+
+        return await self._writer.submit(put)
 
     async def drop(
         self,
@@ -258,18 +218,15 @@ class SqliteStore:
         fences: Sequence[Fence] = (),
     ) -> bool:
         statement = delete_statement(kind, key)
-        return await self._writer.submit(
-            lambda connection: transactions.delete_record(
-                connection,
-                self._clock,
-                statement,
-                expected=expected,
-                note=note,
-                by=by,
-                why=why,
-                fences=fences,
-            )
-        )
+
+        def delete(connection: sqlite3.Connection) -> Outcome[bool]:
+            check_fences(connection, fences)
+            was_there = was_deleted(statement, expected, rows(connection, statement))
+            mark_fences(connection, fences)
+            written_note = note if was_there else None
+            return was_there, append_note(connection, self._clock, written_note, by, why)
+
+        return await self._writer.submit(delete)
 
     def _prepare(self) -> None:
         try:
@@ -298,11 +255,11 @@ class SqliteStore:
             raise StoreDown(f"the store of {self._path} is not open; open it first")
         return self._open
 
-    async def _one(self, name: str, **values: str) -> Row | None:
-        rows = await self._all(name, **values)
-        return rows[0] if rows else None
+    @staticmethod
+    def _listed(words: list[str]) -> str:
+        return encode(words)
 
-    async def _all(self, name: str, **values: str | int | None) -> list[Any]:
+    async def _rows(self, name: str, **values: Value) -> list[Any]:
         return await self._reader.read(
             lambda connection: connection.execute(QUERIES[name], values).fetchall()
         )

@@ -2,8 +2,8 @@
 
 These are the steps of one write, from the caller to the disk and back:
 
-1. `SqliteStore.transact` (`store.py`) gives `Writer.submit` the work, a function of
-   `transactions.py` that takes the connection, reads, decides and stores.
+1. `SqliteStore.transact` (`store.py`) gives `Writer.submit` the work, a function that takes the
+   connection, reads, decides and stores (with the parts in `transactions.py`).
 2. `submit` makes a `Job` of it and queues it for the thread, or commits it at once in the event
    loop if `InlineCommits` allows it.
 3. The thread takes all jobs that wait (`_next_batch`), begins one transaction (`_commit`), runs
@@ -39,9 +39,9 @@ from fairwarning.stores.listeners import Listeners
 from fairwarning.stores.sqlite.connection import LazyConnection, is_outage, store_down
 
 BATCH_JOBS_MAX = 256
-"""One commit has at most this many jobs."""
+"""One commit has at most this many jobs, so that its first caller does not wait for long."""
 QUICK_S = 0.002
-"""A commit counts as quick if the sync of the disk took at most this long."""
+"""A commit counts as quick if the disk's sync took at most this long: polls wait meanwhile."""
 QUICK_COMMITS_NEEDED = 8
 """After this many quick commits in a row, the next one may run in the event loop."""
 _log = logging.getLogger(__name__)
@@ -52,9 +52,8 @@ Work = Callable[[sqlite3.Connection], tuple[T, tuple[Signal, ...]]]
 
 
 class Job(Generic[T]):
-    """A piece of work on the write connection, whose caller waits for the commit.
-
-    The writer's thread stores the outcome in it. The event loop reads it after `deliver`.
+    """A piece of work on the write connection, whose caller waits for the commit. The writer's
+    thread stores the outcome in it. The event loop reads it after `deliver`.
     """
 
     def __init__(self, work: Work[T], loop: asyncio.AbstractEventLoop) -> None:
@@ -112,8 +111,7 @@ class InlineCommits:
         return self._left <= 0
 
     def record(self, sync_s: float, *, alone: bool) -> None:
-        """Counts a commit, or starts again from zero if it was slow or not `alone` in its batch.
-
+        """Counts a quick commit of one job. After any other commit, the count begins again.
         `sync_s` is how long the disk needed. It is 0 if nothing was written.
         """
         if not alone or sync_s > QUICK_S:
@@ -126,10 +124,7 @@ class InlineCommits:
 
 
 class Writer:
-    """Commits the work that callers submit, until it is stopped.
-
-    It belongs to the event loop in which it was created.
-    """
+    """Commits the work of callers in its thread, for the event loop in which it was created."""
 
     def __init__(self, path: Path, listeners: Listeners, inline_commits: InlineCommits) -> None:
         self._path = path
@@ -245,9 +240,8 @@ class Writer:
             job.fail(self._explained(error))
 
     def _explained(self, error: BaseException) -> BaseException:
-        """Returns a new StoreDown for an error of SQLite, and any other error unchanged.
-
-        Each caller gets a StoreDown of its own, because to raise an error changes its traceback.
+        """Returns a new StoreDown for an error of SQLite, and any other error unchanged. Each
+        caller gets a StoreDown of its own, because to raise an error changes its traceback.
         """
         if not isinstance(error, sqlite3.Error):
             return error

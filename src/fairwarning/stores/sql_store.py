@@ -1,0 +1,73 @@
+"""The reads that the SQL stores share. Each store runs the named queries in its own way."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any
+
+from fairwarning.common.loop_slices import map_in_slices
+from fairwarning.core.model import Event, EventId, EventType, InstanceName, Phase, Scope, ScopeId
+from fairwarning.engine.protocols import Choice, Listener, Mark, Record
+from fairwarning.stores.event_queries import counts_of, page_of
+from fairwarning.stores.listeners import Listeners
+from fairwarning.stores.rows import event_of, record_of, scope_of
+from fairwarning.stores.statements import Value
+from fairwarning.stores.writes import unknown_event, unknown_scope
+
+
+class SqlStore(ABC):
+    def __init__(self) -> None:
+        self._listeners = Listeners()
+
+    @abstractmethod
+    async def _rows(self, name: str, **values: Value) -> list[Any]:
+        """Returns the rows of the query with this name. Raises StoreDown."""
+
+    @staticmethod
+    @abstractmethod
+    def _listed(words: list[str]) -> str:
+        """Returns a list of words in the form that the queries need."""
+
+    def listen(self, listener: Listener) -> None:
+        self._listeners.add(listener)
+
+    async def read(self, scope_id: ScopeId) -> Scope:
+        rows = await self._rows("read_scope", id=scope_id)
+        if not rows:
+            raise unknown_scope(scope_id)
+        return scope_of(rows[0])
+
+    async def scope_ids(self, *, after: ScopeId | None = None, limit: int) -> list[ScopeId]:
+        return [id for (id,) in await self._rows("scope_ids", after=after or "", limit=limit)]
+
+    async def scopes(self, *, after: ScopeId | None = None, limit: int) -> list[Scope]:
+        rows = await self._rows("scopes", after=after or "", limit=limit)
+        return await map_in_slices(scope_of, rows)
+
+    async def find_event(self, event_id: EventId) -> tuple[ScopeId, Event]:
+        rows = await self._rows("find_event", id=event_id)
+        if not rows:
+            raise unknown_event(event_id)
+        return event_of(rows[0])
+
+    async def locate(self, address: str) -> tuple[ScopeId, InstanceName] | None:
+        rows = await self._rows("locate", address=address)
+        return rows[0] if rows else None
+
+    async def events(
+        self, choice: Choice, *, before: Mark | None = None, limit: int
+    ) -> list[tuple[ScopeId, Event]]:
+        page = page_of(choice, before, limit, self._listed)
+        return await map_in_slices(event_of, await self._rows(page.name, **page.values))
+
+    async def count_events(self) -> Mapping[tuple[EventType, Phase], int]:
+        return counts_of(await self._rows("count_events"))
+
+    async def record(self, kind: str, key: str) -> Record | None:
+        rows = await self._rows("record", kind=kind, key=key)
+        return record_of(rows[0]) if rows else None
+
+    async def records(
+        self, kind: str, *, after: str = "", until: str | None = None, limit: int
+    ) -> list[Record]:
+        rows = await self._rows("records", kind=kind, after=after, until=until, limit=limit)
+        return await map_in_slices(record_of, rows)
