@@ -19,7 +19,7 @@ _TYPES = {
 
 
 async def scopes_in(arm: Arm, subscription: str, group: str = "") -> AsyncIterator[Scope]:
-    """Yields the scopes that have instances.
+    """Yields the scopes that have instances, and those of scale sets without instances.
 
     If `group` is empty, the whole subscription is searched.
     """
@@ -30,7 +30,7 @@ async def scopes_in(arm: Arm, subscription: str, group: str = "") -> AsyncIterat
             if not scope.id.startswith(start):
                 return
             is_in_group = group.lower() in ("", scope.roster.resource_group.lower())
-            if is_in_group and scope.roster.live:
+            if is_in_group and scope.roster.is_standing:
                 yield scope
         after = page[-1].id
 
@@ -57,8 +57,10 @@ def _is_resource(record: ResourceRecord) -> bool:
 
 
 def _is_gone(record: ResourceRecord) -> bool:
-    """Returns whether the resource is gone. Call this only for a record that has no instances."""
-    return record.type == VIRTUAL_MACHINES or record.is_deleting
+    """Returns whether the resource is gone. Call this only for a record without a scope in the
+    fleet.
+    """
+    return record.type in (VIRTUAL_MACHINES, SCALE_SETS) or record.is_deleting
 
 
 def _rows(scope: Scope) -> Iterator[Json]:

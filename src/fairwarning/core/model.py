@@ -214,6 +214,13 @@ class Roster(Struct, frozen=True, kw_only=True):
         """
         return self.is_removed and not self.live
 
+    @property
+    def is_standing(self) -> bool:
+        """Whether the resource is there: it has a live instance, or is a scale set that nobody
+        removed.
+        """
+        return bool(self.live) or (self.kind is ScopeKind.SCALE_SET and not self.is_removed)
+
 
 class Approval(Struct, frozen=True, kw_only=True):
     by: Actor

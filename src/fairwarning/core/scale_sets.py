@@ -101,7 +101,7 @@ def new_instances(
     """
     roster = groups[0].roster
     suffixes = (new_id()[-SUFFIX_CHARS:].lower() for _ in count())
-    # If a removed set is scaled up by its name, it is the same set and its numbers go on.
+    # A placement group that was removed on its own has used numbers of the set too.
     first = max(each.roster.next_number for each in groups)
     names = _new_names(roster.resource, groups, first if roster.is_numbered else None, suffixes)
     given = chain(((each,) for each in addresses), iter(tuple, None))

@@ -20,6 +20,7 @@ from fairwarning.azure_api.scale_sets.state import INSTANCE_TYPE, TYPE, ScaleSet
 from fairwarning.core.identifiers import computer_name, guid_of, prefix_of, vm_id
 from fairwarning.core.instants import format_rfc3339
 from fairwarning.core.model import Policy, Priority, Roster
+from fairwarning.core.scale_sets import instance_template
 
 _OS_PROFILE = frozenset({"adminUsername", "linuxConfiguration", "windowsConfiguration"})
 """The members of a scale set's osProfile that its instances show too."""
@@ -82,7 +83,7 @@ def _declared_body(found: ScaleSetState) -> Json:
         "storageProfile": {"osDisk": {"createOption": "FromImage", "osType": "Linux"}},
         "networkProfile": {"networkInterfaceConfigurations": []},
     }
-    some = next(iter(found.instances)).instance
+    some = instance_template(found.groups)
     if some.priority is Priority.SPOT:
         profile |= {"priority": "Spot", "evictionPolicy": some.eviction.value}
     return {"tags": dict(some.tags), "properties": {"virtualMachineProfile": profile}}

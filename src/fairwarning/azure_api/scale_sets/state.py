@@ -1,7 +1,6 @@
 """Finds scale sets. It reads their placement groups in the fleet and their stored records.
 
-A scale set exists if it has instances. A scale set that was created through ARM also exists without
-instances, until it is deleted.
+A scale set exists until it is deleted, with or without instances, whoever declared it.
 """
 
 from collections.abc import AsyncIterator
@@ -78,8 +77,7 @@ async def find_scale_set(arm: Arm, path: ResourcePath) -> ScaleSetState | None:
     kind = ScopeKind.SCALE_SET
     spelled = name if record is None else record.name
     groups = await scopes_of_resource(arm, kind, path.subscription, path.group, spelled)
-    is_empty = not any(scope.roster.live for scope in groups)
-    if is_empty and (record is None or record.is_deleting or not groups):
+    if not any(scope.roster.is_standing for scope in groups):
         await _delete_record(arm, record)
         return None
     return await _state_of(arm, groups, record)
