@@ -21,6 +21,7 @@ from fairwarning.azure_api.group_state import (
     spelled_subscription,
 )
 from fairwarning.azure_api.lenient_json import not_understood, object_in, read_json
+from fairwarning.azure_api.locks import refuse_locked
 from fairwarning.azure_api.operations import Operations, new_operation_id
 from fairwarning.azure_api.paths import BadPath, ResourcePath, resource_path
 from fairwarning.azure_api.request import Arm, ArmCall, Handler, Json, Reply, Routes
@@ -171,7 +172,9 @@ class Router:
     async def answer(self, arm: Arm, call: ArmCall) -> Reply:
         """Returns the handler's reply. Raises ArmError, Refused, Problem or StoreDown."""
         handler = self._handler(call)
-        return await handler(arm, await _with_true_spelling(arm, call))
+        spelled = await _with_true_spelling(arm, call)
+        await refuse_locked(arm, spelled)
+        return await handler(arm, spelled)
 
     def _handler(self, call: ArmCall) -> Handler:
         path = call.path

@@ -11,6 +11,7 @@ from fairwarning.core.model import Scope, ScopeId, ScopeKind
 PAGE = 1_000
 VIRTUAL_MACHINES = "Microsoft.Compute/virtualMachines"
 SCALE_SETS = "Microsoft.Compute/virtualMachineScaleSets"
+_NO_RESOURCES = ("Microsoft.Resources/", "Microsoft.Authorization/")
 _TYPES = {
     ScopeKind.AVAILABILITY_SET: "Microsoft.Compute/availabilitySets",
     ScopeKind.SCALE_SET: SCALE_SETS,
@@ -53,7 +54,7 @@ async def resources_in(arm: Arm, subscription: str, group: str = "") -> list[Jso
 
 def _is_resource(record: ResourceRecord) -> bool:
     """Returns False for a group, a deployment or a part of a resource."""
-    return record.type.count("/") == 1 and not record.type.startswith("Microsoft.Resources/")
+    return record.type.count("/") == 1 and not record.type.startswith(_NO_RESOURCES)
 
 
 def _is_gone(record: ResourceRecord) -> bool:

@@ -4,6 +4,7 @@ from fairwarning.azure_api import (
     availability_sets,
     catalogue,
     groups,
+    locks,
     operation_status,
     providers,
     scheduled_events,
@@ -29,4 +30,5 @@ TABLES: tuple[Routes, ...] = (
     deployments.ROUTES,
     scheduled_events.ROUTES,
     operation_status.ROUTES,
+    locks.ROUTES,
 )
