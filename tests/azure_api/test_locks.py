@@ -9,7 +9,9 @@ LOCK = "providers/Microsoft.Authorization/locks"
 WORKERS = f"{SETS}/workers"
 
 
-async def lock(arm: ScaleSetClient, scope: str, level: str = "CanNotDelete", name: str = "k") -> str:
+async def lock(
+    arm: ScaleSetClient, scope: str, level: str = "CanNotDelete", name: str = "k"
+) -> str:
     path = f"{scope}/{LOCK}/{name}"
     await arm.put(path, {"properties": {"level": level, "notes": "keep it"}})
     return path

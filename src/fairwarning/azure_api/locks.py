@@ -83,9 +83,7 @@ async def refuse_locked(arm: Arm, call: ArmCall) -> None:
 async def locks_on_parts(arm: Arm, whole: str, parts: Collection[str]) -> list[ResourceRecord]:
     """Returns the locks on exactly these parts of the resource `whole`."""
     wanted = {each.lower() for each in parts}
-    return [
-        each async for each in _locks_in(arm, whole) if _scope_of_id(each.id).lower() in wanted
-    ]
+    return [each async for each in _locks_in(arm, whole) if _scope_of_id(each.id).lower() in wanted]
 
 
 async def own_locks(arm: Arm, ids: Iterable[str]) -> list[ResourceRecord]:

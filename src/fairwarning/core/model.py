@@ -142,6 +142,13 @@ class Policy(Struct, frozen=True, kw_only=True):
     """The minimum notice of the types for which the usual one does not apply."""
 
 
+class Protection(StrEnum):
+    """What an instance of a scale set is protected from. Both protect it from scale-in."""
+
+    SCALE_IN = "scale-in"
+    SET_ACTIONS = "scale-set-actions"
+
+
 class Instance(Struct, frozen=True, kw_only=True):
     name: InstanceName
     update_domain: int = 0
@@ -155,6 +162,7 @@ class Instance(Struct, frozen=True, kw_only=True):
     handle: str = ""
     """The name of the instance in the driver. Empty means the same as `name`."""
     deleted_ms: Instant | None = None
+    protected_from: tuple[Protection, ...] = ()
 
     @property
     def is_live(self) -> bool:

@@ -91,10 +91,11 @@ async def approve_maintenance(
 def choose_instances(found: ScaleSetState, ids: Sequence[str]) -> list[FleetInstance]:
     """Returns the instances with these ids. Raises ArmError if an id is unknown.
 
-    The id `*` means all instances that are not being deleted.
+    The id `*` means all instances that are not being deleted, and that are not protected from
+    actions on the whole set.
     """
     if ALL in ids:
-        return found.members
+        return found.open_to_actions
     known = {instance_id_of(each).lower(): each for each in found.instances}
     for id in ids:
         if id.lower() not in known:
@@ -133,7 +134,10 @@ def _operation(verb: str, kind: OperationKind) -> Handler:
         found = await get_scale_set(arm, call.path)
         is_delete = kind is OperationKind.DELETE
         ids = read_instance_ids(call.body, is_required=is_delete)
-        instances = found.instances if is_delete and ALL in ids else choose_instances(found, ids)
+        instances = choose_instances(found, ids)
+        if is_delete and ALL in ids:
+            # The operation also waits for those that are being deleted already.
+            instances += [each for each in found.instances if deletion_events(each)]
         events = await start_operations(arm, call, instances, kind)
         return await accepted_reply(arm, call, found, verb, events)
 

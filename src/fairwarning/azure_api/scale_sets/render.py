@@ -19,7 +19,7 @@ from fairwarning.azure_api.scale_sets.body import MODES
 from fairwarning.azure_api.scale_sets.state import INSTANCE_TYPE, TYPE, ScaleSetState
 from fairwarning.core.identifiers import computer_name, guid_of, prefix_of, vm_id
 from fairwarning.core.instants import format_rfc3339
-from fairwarning.core.model import Policy, Priority, Roster
+from fairwarning.core.model import Instance, Policy, Priority, Protection, Roster
 from fairwarning.core.scale_sets import instance_template
 
 _OS_PROFILE = frozenset({"adminUsername", "linuxConfiguration", "windowsConfiguration"})
@@ -142,7 +142,8 @@ def instance_json(
     if "zones" in body:
         row["zones"] = body["zones"]
     if vm.number is None:
-        return row if view is None else {**row, "properties": {"instanceView": view}}
+        more = protection_json(vm.instance) | ({} if view is None else {"instanceView": view})
+        return {**row, "properties": more} if more else row
     sku = {name: value for name, value in body["sku"].items() if name != "capacity"}
     return {**row, "sku": sku, "properties": _instance_properties(found, vm, body, view)}
 
@@ -165,4 +166,17 @@ def _instance_properties(
         },
         "networkProfileConfiguration": object_at(profile, "networkProfile"),
     }
+    properties |= protection_json(vm.instance)
     return properties if view is None else {**properties, "instanceView": view}
+
+
+def protection_json(instance: Instance) -> Json:
+    """Renders the protection of an instance. It is empty if the instance has none."""
+    if not instance.protected_from:
+        return {}
+    return {
+        "protectionPolicy": {
+            "protectFromScaleIn": Protection.SCALE_IN in instance.protected_from,
+            "protectFromScaleSetActions": Protection.SET_ACTIONS in instance.protected_from,
+        }
+    }

@@ -23,7 +23,7 @@ from fairwarning.azure_api.resource_store import ResourceRecord
 from fairwarning.core.deleting import takes_away
 from fairwarning.core.identifiers import guid_of
 from fairwarning.core.instants import Instant
-from fairwarning.core.model import ENGINE, EventId, Roster, Scope, ScopeKind
+from fairwarning.core.model import ENGINE, EventId, Protection, Roster, Scope, ScopeKind
 from fairwarning.engine.protocols import RecordChanged
 from fairwarning.operator_api.scale_sets import members
 
@@ -59,6 +59,12 @@ class ScaleSetState(NamedTuple):
     def members(self) -> list[FleetInstance]:
         """The instances that are not being deleted."""
         return [FleetInstance(scope, instance) for scope, instance in members(self.groups)]
+
+    @property
+    def open_to_actions(self) -> list[FleetInstance]:
+        """The members that an action on the whole set may change."""
+        blocked = Protection.SET_ACTIONS
+        return [each for each in self.members if blocked not in each.instance.protected_from]
 
 
 def deletion_events(vm: FleetInstance) -> list[EventId]:
