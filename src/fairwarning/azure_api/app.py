@@ -198,17 +198,12 @@ class Router:
                 "InvalidAction",
                 f"The action '{path.tail}' is not supported on resource type '{path.type}'.",
             )
-        if not any(key.split("/")[0] == path.namespace.lower() for key in self._types):
-            raise ArmError(
-                404,
-                "InvalidResourceNamespace",
-                f"The resource namespace '{path.namespace}' is invalid.",
-            )
+        known = any(key.split("/")[0] == path.namespace.lower() for key in self._types)
+        type = "/".join((path.namespace, *path.types, path.tail)).rstrip("/")
         raise ArmError(
             404,
-            "InvalidResourceType",
-            f"The resource type '{'/'.join((*path.types, path.tail)).strip('/')}' could not be "
-            f"found in the namespace '{path.namespace}' for api version '{call.api_version}'.",
+            "InvalidResourceType" if known else "InvalidResourceNamespace",
+            f"Fairwarning does not serve {type[:200]}; see docs/azure.md.",
         )
 
 

@@ -9,6 +9,7 @@ from fairwarning.azure_api import (
     providers,
     scheduled_events,
     subscriptions,
+    tags,
 )
 from fairwarning.azure_api.deployments import handlers as deployments
 from fairwarning.azure_api.networks import handlers as networks
@@ -31,4 +32,5 @@ TABLES: tuple[Routes, ...] = (
     scheduled_events.ROUTES,
     operation_status.ROUTES,
     locks.ROUTES,
+    tags.ROUTES,
 )
