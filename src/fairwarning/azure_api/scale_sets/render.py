@@ -35,13 +35,17 @@ def scale_set_json(found: ScaleSetState, call: ArmCall) -> Json:
     properties = {
         **without_newer_members(call, body["properties"]),
         "provisioningState": set_provisioning_state(found),
-        "uniqueId": record.unique_id if record else guid_of(found.id.lower()),
+        "uniqueId": set_unique_id(found),
     }
     if record is not None:
         properties["timeCreated"] = format_rfc3339(record.created_ms)
     rest = {name: value for name, value in body.items() if name != "properties"}
     head = {"name": found.id.rpartition("/")[2], "id": found.id, "type": TYPE}
     return {**head, **rest, "properties": properties}
+
+
+def set_unique_id(found: ScaleSetState) -> str:
+    return found.record.unique_id if found.record else guid_of(found.id.lower())
 
 
 def set_provisioning_state(found: ScaleSetState) -> str:
