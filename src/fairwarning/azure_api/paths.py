@@ -15,7 +15,7 @@ _CASES = {
         "availabilitySets", "virtualMachines", "virtualMachineScaleSets", "networkInterfaces",
         "publicIPAddresses", "virtualNetworks", "loadBalancers", "networkSecurityGroups",
         "inboundNatRules", "subnets", "deployments", "scheduledEvents", "Microsoft.Authorization",
-        "locks",
+        "locks", "Microsoft.Insights", "autoscaleSettings",
     )
 }  # fmt: skip
 """Azure's spelling of namespaces and types. Callers may write them in any case."""

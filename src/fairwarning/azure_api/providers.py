@@ -17,7 +17,9 @@ TYPES: Mapping[str, tuple[str, ...]] = {
         "virtualNetworks", "virtualNetworks/subnets", "networkInterfaces", "publicIPAddresses",
         "loadBalancers", "networkSecurityGroups",
     ),
-    "Microsoft.Resources": ("subscriptions", "resourceGroups", "deployments"),
+    "Microsoft.Authorization": ("locks",),
+    "Microsoft.Insights": ("autoscaleSettings",),
+    "Microsoft.Resources": ("subscriptions", "resourceGroups", "deployments", "tags"),
 }  # fmt: skip
 
 

@@ -1,6 +1,7 @@
 """Collects the routes of all modules that have ARM handlers."""
 
 from fairwarning.azure_api import (
+    autoscale,
     availability_sets,
     catalogue,
     groups,
@@ -33,4 +34,5 @@ TABLES: tuple[Routes, ...] = (
     operation_status.ROUTES,
     locks.ROUTES,
     tags.ROUTES,
+    autoscale.ROUTES,
 )

@@ -13,6 +13,8 @@ API_VERSIONS = {
     "Microsoft.Network": "2024-05-01",
     "Microsoft.Resources": "2024-11-01",
     "Microsoft.Maintenance": "2025-10-01-preview",
+    "Microsoft.Authorization": "2020-05-01",
+    "Microsoft.Insights": "2022-10-01",
 }
 """The api-version that `providers` returns for all types of a namespace."""
 
