@@ -347,3 +347,21 @@ async def test_copies_are_made(arm: DeploymentClient) -> None:
     await arm.deploy("many", balancer("[concat('lb', copyIndex(1))]", copy=loop))
     list_reply = await arm.get(f"{NETWORK}/loadBalancers")
     assert [each["name"] for each in list_reply["value"]] == ["lb1", "lb2", "lb3"]
+
+
+async def test_a_template_with_symbolic_names_makes_a_network_and_locks_it(
+    arm: DeploymentClient,
+) -> None:
+    lock = resource("Microsoft.Authorization/locks", "keep", properties={"level": "CanNotDelete"})
+    lock |= {"scope": "Microsoft.Network/virtualNetworks/net", "dependsOn": ["mine"]}
+    made = await arm.deploy(
+        "bicep",
+        resources={"k": lock, "mine": network()},
+        languageVersion="2.0",
+        parameters={"at": {"type": "string", "defaultValue": "[utcNow('yyyy')]"}},
+        outputs={"state": {"type": "string", "value": "[reference('mine').provisioningState]"}},
+    )
+    assert made["outputs"]["state"]["value"] == "Succeeded"
+    assert len(made["parameters"]["at"]["value"]) == 4
+    code, _ = await arm.refused("DELETE", f"{NETWORK}/virtualNetworks/net", status=409)
+    assert code == "ScopeLocked"

@@ -118,6 +118,8 @@ async def _context(arm: Arm, call: ArmCall) -> DeploymentContext:
             "name": path.name,
             "properties": {"mode": "Incremental", "provisioningState": "Accepted"},
         },
+        now=arm.control.clock.now(),
+        seed=new_operation_id(),
     )
 
 
