@@ -41,6 +41,8 @@ SMALL_BYTES = 16 * 1024
 _VERSION = re.compile(r"\d{4}-\d{2}-\d{2}(-preview|-privatepreview|-beta|-alpha)?", re.IGNORECASE)
 _GROUP = "microsoft.resources/subscriptions/resourcegroups"
 _DEPLOYMENTS = "microsoft.resources/deployments"
+_APPROVALS = frozenset({"scheduledevents", "applyupdates"})
+"""The types of Microsoft.Maintenance that approve events. It takes no more than an approver."""
 _METHODS = ["GET", "HEAD", "PUT", "PATCH", "POST", "DELETE"]
 _log = logging.getLogger(__name__)
 
@@ -140,7 +142,9 @@ def _path(request: Request) -> ResourcePath:
 def role_of(method: str, path: ResourcePath) -> Role:
     if method in ("GET", "HEAD"):
         return Role.VIEWER
-    return Role.APPROVER if path.namespace == "Microsoft.Maintenance" else Role.OPERATOR
+    is_approval = (path.types or (path.tail,))[0].lower() in _APPROVALS
+    is_maintenance = path.namespace == "Microsoft.Maintenance"
+    return Role.APPROVER if is_maintenance and is_approval else Role.OPERATOR
 
 
 def refuse_version(version: str | None) -> None:

@@ -11,7 +11,11 @@ from fairwarning.core.model import Scope, ScopeId, ScopeKind
 PAGE = 1_000
 VIRTUAL_MACHINES = "Microsoft.Compute/virtualMachines"
 SCALE_SETS = "Microsoft.Compute/virtualMachineScaleSets"
-_NO_RESOURCES = ("Microsoft.Resources/", "Microsoft.Authorization/")
+_NO_RESOURCES = (
+    "Microsoft.Resources/", "Microsoft.Authorization/",
+    "Microsoft.Maintenance/configurationAssignments",
+)  # fmt: skip
+"""The types of records that are no resources of their own."""
 _TYPES = {
     ScopeKind.AVAILABILITY_SET: "Microsoft.Compute/availabilitySets",
     ScopeKind.SCALE_SET: SCALE_SETS,

@@ -16,6 +16,7 @@ _CASES = {
         "publicIPAddresses", "virtualNetworks", "loadBalancers", "networkSecurityGroups",
         "inboundNatRules", "subnets", "deployments", "scheduledEvents", "Microsoft.Authorization",
         "locks", "Microsoft.Insights", "autoscaleSettings",
+        "maintenanceConfigurations", "configurationAssignments", "applyUpdates",
     )
 }  # fmt: skip
 """Azure's spelling of namespaces and types. Callers may write them in any case."""

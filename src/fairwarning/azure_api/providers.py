@@ -12,7 +12,10 @@ TYPES: Mapping[str, tuple[str, ...]] = {
         "virtualMachineScaleSets/virtualMachines", "locations/operations", "locations/publishers",
         "locations/usages", "locations/vmSizes",
     ),
-    "Microsoft.Maintenance": ("scheduledEvents",),
+    "Microsoft.Maintenance": (
+        "scheduledEvents", "maintenanceConfigurations", "configurationAssignments", "applyUpdates",
+        "updates",
+    ),
     "Microsoft.Network": (
         "virtualNetworks", "virtualNetworks/subnets", "networkInterfaces", "publicIPAddresses",
         "loadBalancers", "networkSecurityGroups",

@@ -6,6 +6,7 @@ from fairwarning.azure_api import (
     catalogue,
     groups,
     locks,
+    maintenance,
     operation_status,
     providers,
     scheduled_events,
@@ -34,5 +35,6 @@ TABLES: tuple[Routes, ...] = (
     operation_status.ROUTES,
     locks.ROUTES,
     tags.ROUTES,
+    maintenance.ROUTES,
     autoscale.ROUTES,
 )
