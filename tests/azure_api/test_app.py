@@ -9,7 +9,7 @@ from fairwarning.azure_api.paths import resource_path
 from fairwarning.azure_api.request import Arm, ArmCall, Reply
 from fairwarning.azure_api.routes import TABLES
 from fairwarning.operator_api.auth import LOCAL
-from tests.azure_api.arm_client import COMPUTE, S, asking
+from tests.azure_api.arm_client import COMPUTE, GROUP, ArmClient, S, asking
 
 
 async def answer(_: Arm, call: ArmCall) -> Reply:
@@ -99,3 +99,21 @@ async def test_a_route_for_a_whole_namespace_yields_to_one_for_a_type() -> None:
 
     assert await status("/providers/a.b/CS/1") == 204
     assert await status("/providers/A.B/ds/1") == 200
+
+
+@pytest.mark.parametrize(
+    ("path", "named"),
+    [
+        (f"{GROUP}/providers/Microsoft.Web/sites/a", "Microsoft.Web/sites"),
+        (f"{S}/providers/microsoft.storage/storageAccounts", "microsoft.storage/storageAccounts"),
+        (f"{COMPUTE}/galleries/g/images/i", "Microsoft.Compute/galleries/images"),
+        (f"{COMPUTE}/disks", "Microsoft.Compute/disks"),
+    ],
+)  # fmt: skip
+async def test_what_is_not_served_is_said_to_be_not_served(
+    arm: ArmClient, path: str, named: str
+) -> None:
+    error = await arm.get(path, 404)
+    told = error["message"].lower()
+    assert told == f"fairwarning does not serve {named.lower()}; see docs/azure.md."
+    assert error["code"] in ("InvalidResourceNamespace", "InvalidResourceType")

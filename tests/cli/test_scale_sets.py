@@ -128,3 +128,12 @@ def test_power_reaches_the_instance(real: Program) -> None:
         answer(real, "clock", "advance", "1m")
         assert power in told(real, "fleet", "show", "--search", "cache")
     assert answer(real, "reimage", "jobs_0")["operation"] == "reimage"
+
+
+def test_an_emptied_set_is_still_shown_with_its_events_and_history(real: Program) -> None:
+    answer(real, "scale", "jobs", "0")
+    answer(real, "clock", "advance", "6m")
+    assert "jobs" in told(real, "fleet", "show")
+    assert "Terminate" in told(real, "events", "--all", "--scope", "jobs")
+    assert "jobs_0" in told(real, "history", "--scope", "jobs")
+    assert "+ jobs_3" in told(real, "scale", "jobs", "1")

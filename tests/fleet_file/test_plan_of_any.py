@@ -55,7 +55,7 @@ def test_applying_leads_to_the_file_even_when_interrupted(
     world.apply(*second)
     assert not world.plan(*second).changes, "the second time there is nothing left to do"
     declared = {
-        resource.name for resource in second if any(s.roster.live for s in expand(resource))
+        resource.name for resource in second if any(s.roster.is_standing for s in expand(resource))
     }
     assert {scope.roster.resource for scope in world.current if exists(scope)} == declared
     for resource in second:

@@ -139,7 +139,7 @@ async def test_a_scale_set_is_found_by_any_of_its_names_also_when_it_is_empty(ri
         assert (await rig.post(path, {"capacity": 4}, 404))["code"] == "unknown-scope", name
     await rig.post("/scopes/workers/scale", {"capacity": 0}, 202)
     await rig.post("/clock/advance", {"by": "1h"})
-    assert await scope_of(rig, "workers") == "unknown-scope"
+    assert await scope_of(rig, "workers") == WORKERS
     plan = await rig.post("/scopes/workers/scale/plan", {"capacity": 2})
     assert (plan["members"], plan["adds"]) == (0, 2)
     for name, code in (("web", "not-a-scale-set"), ("orkers", "unknown-scope")):

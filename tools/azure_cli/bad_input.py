@@ -25,7 +25,7 @@ def play_bad_input(az: Az) -> None:
     az.refused("deployment", "group", "create", *GROUP, "--template-file", str(template),
                says="conjure")  # fmt: skip
     az.refused("deployment", "group", "create", *GROUP, "--template-file", str(template),
-               "--what-if", says="WhatIfNotSupported")  # fmt: skip
+               "--what-if", says="conjure")  # fmt: skip
     az.refused("vmss", "create", *GROUP, "--name", "s", "--image", "UbuntuLTZ", code=2,
                says="There is no image 'UbuntuLTZ'")  # fmt: skip
     _create = ("--image", "UbuntuLTS", "--admin-username", "u", "--generate-ssh-keys")

@@ -17,11 +17,16 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from tools.azure_cli.az import Az, Report
 from tools.azure_cli.bad_input import play_bad_input
+from tools.azure_cli.management import play_management
 from tools.azure_cli.scale_sets import play_documented, play_spot, play_uniform
 from tools.azure_cli.server import Failed, az_server
+from tools.azure_cli.templates import play_templates
 from tools.azure_cli.virtual_machines import play_virtual_machines
 
-_CHECKS = (play_uniform, play_virtual_machines, play_documented, play_bad_input, play_spot)
+_CHECKS = (
+    play_management, play_uniform, play_virtual_machines, play_documented, play_templates,
+    play_bad_input, play_spot,
+)  # fmt: skip
 _AT_ONCE = 3
 _BAD_USAGE = 2
 

@@ -21,6 +21,7 @@ from fairwarning.azure_api.group_state import (
     spelled_subscription,
 )
 from fairwarning.azure_api.lenient_json import not_understood, object_in, read_json
+from fairwarning.azure_api.locks import refuse_locked
 from fairwarning.azure_api.operations import Operations, new_operation_id
 from fairwarning.azure_api.paths import BadPath, ResourcePath, resource_path
 from fairwarning.azure_api.request import Arm, ArmCall, Handler, Json, Reply, Routes
@@ -40,6 +41,8 @@ SMALL_BYTES = 16 * 1024
 _VERSION = re.compile(r"\d{4}-\d{2}-\d{2}(-preview|-privatepreview|-beta|-alpha)?", re.IGNORECASE)
 _GROUP = "microsoft.resources/subscriptions/resourcegroups"
 _DEPLOYMENTS = "microsoft.resources/deployments"
+_APPROVALS = frozenset({"scheduledevents", "applyupdates"})
+"""The types of Microsoft.Maintenance that approve events. It takes no more than an approver."""
 _METHODS = ["GET", "HEAD", "PUT", "PATCH", "POST", "DELETE"]
 _log = logging.getLogger(__name__)
 
@@ -139,7 +142,9 @@ def _path(request: Request) -> ResourcePath:
 def role_of(method: str, path: ResourcePath) -> Role:
     if method in ("GET", "HEAD"):
         return Role.VIEWER
-    return Role.APPROVER if path.namespace == "Microsoft.Maintenance" else Role.OPERATOR
+    is_approval = (path.types or (path.tail,))[0].lower() in _APPROVALS
+    is_maintenance = path.namespace == "Microsoft.Maintenance"
+    return Role.APPROVER if is_maintenance and is_approval else Role.OPERATOR
 
 
 def refuse_version(version: str | None) -> None:
@@ -171,7 +176,9 @@ class Router:
     async def answer(self, arm: Arm, call: ArmCall) -> Reply:
         """Returns the handler's reply. Raises ArmError, Refused, Problem or StoreDown."""
         handler = self._handler(call)
-        return await handler(arm, await _with_true_spelling(arm, call))
+        spelled = await _with_true_spelling(arm, call)
+        await refuse_locked(arm, spelled)
+        return await handler(arm, spelled)
 
     def _handler(self, call: ArmCall) -> Handler:
         path = call.path
@@ -195,17 +202,12 @@ class Router:
                 "InvalidAction",
                 f"The action '{path.tail}' is not supported on resource type '{path.type}'.",
             )
-        if not any(key.split("/")[0] == path.namespace.lower() for key in self._types):
-            raise ArmError(
-                404,
-                "InvalidResourceNamespace",
-                f"The resource namespace '{path.namespace}' is invalid.",
-            )
+        known = any(key.split("/")[0] == path.namespace.lower() for key in self._types)
+        type = "/".join((path.namespace, *path.types, path.tail)).rstrip("/")
         raise ArmError(
             404,
-            "InvalidResourceType",
-            f"The resource type '{'/'.join((*path.types, path.tail)).strip('/')}' could not be "
-            f"found in the namespace '{path.namespace}' for api version '{call.api_version}'.",
+            "InvalidResourceType" if known else "InvalidResourceNamespace",
+            f"Fairwarning does not serve {type[:200]}; see docs/azure.md.",
         )
 
 

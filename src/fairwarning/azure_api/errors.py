@@ -47,6 +47,7 @@ class ArmError(Exception):
 _AZURE_CODES = {
     Code.NOT_SPOT: (409, "OperationNotAllowed"),
     Code.TOO_MANY_OPERATIONS: (409, "OperationNotAllowed"),
+    Code.INSTANCE_PROTECTED: (409, "OperationNotAllowed"),
     Code.ALREADY_PENDING: (409, "Conflict"),
     Code.TERMINATE_NOTICE_INVALID: (400, "InvalidParameter"),
     Code.TERMINATE_NOT_FOR_SPOT: (400, "InvalidParameter"),

@@ -1,8 +1,8 @@
 """Finds the scopes and instances of the fleet that an ARM path names.
 
 It does not matter whether they were declared through ARM or not. Names are compared without regard
-to case, except that a resource without instances is found only by its exact name, because the views
-do not list it.
+to case. An availability set or a VM without instances is found only by its exact name, because the
+views do not list it.
 """
 
 from collections.abc import Iterable, Iterator
@@ -28,7 +28,7 @@ class FleetInstance(NamedTuple):
 
 
 def ids_of_kind(arm: Arm, kind: ScopeKind, subscription: str, group: str = "") -> Iterator[ScopeId]:
-    """Yields the ids of the scopes of this kind that have instances.
+    """Yields the ids of the scopes of this kind that have instances, and of scale sets without any.
 
     If `group` is empty, the whole subscription is searched.
     """
@@ -54,7 +54,7 @@ async def scopes_of_resource(
     one that has instances is returned.
     """
     found = await _scopes_spelled(arm, kind, subscription, group, name)
-    if any(scope.roster.live for scope in found):
+    if any(scope.roster.is_standing for scope in found):
         return found
     for its_group, its_name in resource_names(ids_of_kind(arm, kind, subscription, group)):
         if its_name.lower() == name.lower():

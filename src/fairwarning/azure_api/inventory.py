@@ -11,6 +11,11 @@ from fairwarning.core.model import Scope, ScopeId, ScopeKind
 PAGE = 1_000
 VIRTUAL_MACHINES = "Microsoft.Compute/virtualMachines"
 SCALE_SETS = "Microsoft.Compute/virtualMachineScaleSets"
+_NO_RESOURCES = (
+    "Microsoft.Resources/", "Microsoft.Authorization/",
+    "Microsoft.Maintenance/configurationAssignments",
+)  # fmt: skip
+"""The types of records that are no resources of their own."""
 _TYPES = {
     ScopeKind.AVAILABILITY_SET: "Microsoft.Compute/availabilitySets",
     ScopeKind.SCALE_SET: SCALE_SETS,
@@ -19,7 +24,7 @@ _TYPES = {
 
 
 async def scopes_in(arm: Arm, subscription: str, group: str = "") -> AsyncIterator[Scope]:
-    """Yields the scopes that have instances.
+    """Yields the scopes that have instances, and those of scale sets without instances.
 
     If `group` is empty, the whole subscription is searched.
     """
@@ -30,7 +35,7 @@ async def scopes_in(arm: Arm, subscription: str, group: str = "") -> AsyncIterat
             if not scope.id.startswith(start):
                 return
             is_in_group = group.lower() in ("", scope.roster.resource_group.lower())
-            if is_in_group and scope.roster.live:
+            if is_in_group and scope.roster.is_standing:
                 yield scope
         after = page[-1].id
 
@@ -53,12 +58,14 @@ async def resources_in(arm: Arm, subscription: str, group: str = "") -> list[Jso
 
 def _is_resource(record: ResourceRecord) -> bool:
     """Returns False for a group, a deployment or a part of a resource."""
-    return record.type.count("/") == 1 and not record.type.startswith("Microsoft.Resources/")
+    return record.type.count("/") == 1 and not record.type.startswith(_NO_RESOURCES)
 
 
 def _is_gone(record: ResourceRecord) -> bool:
-    """Returns whether the resource is gone. Call this only for a record that has no instances."""
-    return record.type == VIRTUAL_MACHINES or record.is_deleting
+    """Returns whether the resource is gone. Call this only for a record without a scope in the
+    fleet.
+    """
+    return record.type in (VIRTUAL_MACHINES, SCALE_SETS) or record.is_deleting
 
 
 def _rows(scope: Scope) -> Iterator[Json]:

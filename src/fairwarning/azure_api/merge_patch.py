@@ -32,6 +32,7 @@ _OBJECTS = frozenset({
     "scheduledEventsPolicy", "scheduledEventsAdditionalPublishingTargets",
     "eventGridAndResourceGraph", "userInitiatedReboot", "userInitiatedRedeploy",
     "allInstancesDown", "availabilitySet", "virtualMachineScaleSet", "billingProfile",
+    "protectionPolicy",
     "linuxConfiguration", "windowsConfiguration", "diagnosticsProfile", "securityProfile",
 })  # fmt: skip
 _LISTS = frozenset({

@@ -14,7 +14,9 @@ _CASES = {
         "Microsoft.Compute", "Microsoft.Network", "Microsoft.Resources", "Microsoft.Maintenance",
         "availabilitySets", "virtualMachines", "virtualMachineScaleSets", "networkInterfaces",
         "publicIPAddresses", "virtualNetworks", "loadBalancers", "networkSecurityGroups",
-        "inboundNatRules", "subnets", "deployments", "scheduledEvents",
+        "inboundNatRules", "subnets", "deployments", "scheduledEvents", "Microsoft.Authorization",
+        "locks", "Microsoft.Insights", "autoscaleSettings",
+        "maintenanceConfigurations", "configurationAssignments", "applyUpdates",
     )
 }  # fmt: skip
 """Azure's spelling of namespaces and types. Callers may write them in any case."""

@@ -12,12 +12,17 @@ TYPES: Mapping[str, tuple[str, ...]] = {
         "virtualMachineScaleSets/virtualMachines", "locations/operations", "locations/publishers",
         "locations/usages", "locations/vmSizes",
     ),
-    "Microsoft.Maintenance": ("scheduledEvents",),
+    "Microsoft.Maintenance": (
+        "scheduledEvents", "maintenanceConfigurations", "configurationAssignments", "applyUpdates",
+        "updates",
+    ),
     "Microsoft.Network": (
         "virtualNetworks", "virtualNetworks/subnets", "networkInterfaces", "publicIPAddresses",
         "loadBalancers", "networkSecurityGroups",
     ),
-    "Microsoft.Resources": ("subscriptions", "resourceGroups", "deployments"),
+    "Microsoft.Authorization": ("locks",),
+    "Microsoft.Insights": ("autoscaleSettings",),
+    "Microsoft.Resources": ("subscriptions", "resourceGroups", "deployments", "tags"),
 }  # fmt: skip
 
 

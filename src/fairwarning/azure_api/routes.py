@@ -1,13 +1,17 @@
 """Collects the routes of all modules that have ARM handlers."""
 
 from fairwarning.azure_api import (
+    autoscale,
     availability_sets,
     catalogue,
     groups,
+    locks,
+    maintenance,
     operation_status,
     providers,
     scheduled_events,
     subscriptions,
+    tags,
 )
 from fairwarning.azure_api.deployments import handlers as deployments
 from fairwarning.azure_api.networks import handlers as networks
@@ -29,4 +33,8 @@ TABLES: tuple[Routes, ...] = (
     deployments.ROUTES,
     scheduled_events.ROUTES,
     operation_status.ROUTES,
+    locks.ROUTES,
+    tags.ROUTES,
+    maintenance.ROUTES,
+    autoscale.ROUTES,
 )

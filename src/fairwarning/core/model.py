@@ -134,6 +134,13 @@ class Policy(Struct, frozen=True, kw_only=True):
     """The minimum notice of the types for which the usual one does not apply."""
 
 
+class Protection(StrEnum):
+    """What an instance of a scale set is protected from. Both protect it from scale-in."""
+
+    SCALE_IN = "scale-in"
+    SET_ACTIONS = "scale-set-actions"
+
+
 class Instance(Struct, frozen=True, kw_only=True):
     name: InstanceName
     update_domain: int = 0
@@ -147,6 +154,7 @@ class Instance(Struct, frozen=True, kw_only=True):
     handle: str = ""
     """The name of the instance in the driver. Empty means the same as `name`."""
     deleted_ms: Instant | None = None
+    protected_from: tuple[Protection, ...] = ()
 
     @property
     def is_live(self) -> bool:
@@ -199,6 +207,13 @@ class Roster(Struct, frozen=True, kw_only=True):
     def is_gone(self) -> bool:
         """Whether the resource was removed and has no live instance left."""
         return self.is_removed and not self.live
+
+    @property
+    def is_standing(self) -> bool:
+        """Whether the resource is there: it has a live instance, or is a scale set that nobody
+        removed.
+        """
+        return bool(self.live) or (self.kind is ScopeKind.SCALE_SET and not self.is_removed)
 
 
 class Approval(Struct, frozen=True, kw_only=True):

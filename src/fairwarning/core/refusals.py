@@ -22,6 +22,7 @@ class Code(StrEnum):
     INSTANCE_EXISTS = "instance-exists"
     INSTANCE_HAS_EVENT = "instance-has-event"
     INSTANCE_HAS_NOTICE = "instance-has-notice"
+    INSTANCE_PROTECTED = "instance-protected"
     NAME_INVALID = "name-invalid"
     NOT_A_SCALE_SET = "not-a-scale-set"
     NOT_BEFORE_TOO_FAR = "not-before-too-far"

@@ -2,7 +2,8 @@
 
 The same rules apply to all of them:
 
-- A scale set shrinks from the highest number, or from the last name if it is flexible.
+- A scale set shrinks from the highest number, or from the last name if it is flexible. Instances
+  that are protected from scale-in stay.
 - The number of an instance of a uniform set is never used again in the set, as in Azure.
   A set that was removed and is declared again is a new set, and its numbers begin at 0.
 - An instance that is being deleted does not count towards the capacity, but keeps its place and
@@ -24,9 +25,11 @@ from fairwarning.core.lifecycle import number_of
 from fairwarning.core.limits import SCOPE_INSTANCES_MAX
 from fairwarning.core.model import Instance, InstanceName, Roster, Scope, ScopeId, ScopeKind
 from fairwarning.core.placement import Known, with_addresses, with_domains
+from fairwarning.core.refusals import Code, Refused
 from fairwarning.core.resources import ScaleSet
 
 Member = tuple[Scope, Instance]
+NAMES_SHOWN_MAX = 5
 
 
 class Growth(NamedTuple):
@@ -50,6 +53,26 @@ def members(groups: Iterable[Scope]) -> list[Member]:
 def _order(member: Member) -> tuple[int, str]:
     scope, instance = member
     return number_of(scope.roster, instance.name) or 0, instance.name
+
+
+def leavers_to(groups: Sequence[Scope], capacity: int) -> list[Member]:
+    """Return the members that go if the set shrinks to `capacity`, which are the last ones that are
+    not protected from scale-in. Raises Refused if too many are protected.
+    """
+    present = members(groups)
+    surplus = len(present) - capacity
+    if surplus <= 0:
+        return []
+    free = [member for member in present if not member[1].protected_from]
+    if surplus > len(free):
+        kept = [each.name for _, each in present if each.protected_from]
+        raise Refused(
+            Code.INSTANCE_PROTECTED,
+            f"scale set {groups[0].roster.resource!r} cannot shrink to {capacity}: {len(kept)} of "
+            f"its instances are protected from scale-in ({', '.join(kept[:NAMES_SHOWN_MAX])}); end "
+            "their protection, or delete them by name",
+        )
+    return free[len(free) - surplus :]
 
 
 def next_number(groups: Iterable[Roster]) -> int:
@@ -86,7 +109,7 @@ def new_instances(
     """
     roster = groups[0].roster
     suffixes = (new_id()[-resources.SUFFIX_CHARS :].lower() for _ in count())
-    # If a removed set is scaled up by its name, it is the same set and its numbers go on.
+    # A placement group that was removed on its own has used numbers of the set too.
     first = max(each.roster.next_number for each in groups)
     names = _new_names(roster.resource, groups, first if roster.is_numbered else None, suffixes)
     given = chain(((each,) for each in addresses), iter(tuple, None))
@@ -138,8 +161,10 @@ def declared_rosters(
     template = fresh[0].roster
     going = {_group_of(scope.id): _going(scope) for scope in groups}
     own: dict[int, list[Instance]] = {}
-    for scope, instance in members(groups)[: resource.capacity]:
-        own.setdefault(_group_of(scope.id), []).append(instance)
+    going_now = {instance.name for _, instance in leavers_to(groups, resource.capacity)}
+    for scope, instance in members(groups):
+        if instance.name not in going_now:
+            own.setdefault(_group_of(scope.id), []).append(instance)
     warned = [] if without_notice else _warned(groups, own, going)
     if own or warned or any(going.values()):
         # A new group gets the model of the other groups, which has more settings than the file.

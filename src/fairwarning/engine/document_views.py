@@ -14,7 +14,7 @@ served with another document, the scope first begins a new activation.
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
-from itertools import islice
+from itertools import count, islice
 from typing import NamedTuple
 
 from fairwarning.core.commands import BeginAnew
@@ -60,6 +60,8 @@ class Views:
         self._by_name: dict[str, Member | list[Member]] = {}
         self._deleted: dict[ScopeId, frozenset[InstanceName]] = {}
         """The deleted instances that each roster still contains, if it contains any."""
+        self._empty_sets: set[ScopeId] = set()
+        """The placement groups without instances of scale sets that nobody removed."""
         self._rereads = Rereads(self._read)
         self._called: dict[str, list[ScopeId]] = {}
         self._called_at = -1
@@ -246,12 +248,29 @@ class Views:
         return [id for id, names in self._deleted.items() if name in names]
 
     def has_scope(self, scope_id: ScopeId) -> bool:
-        """Return whether the scope exists and has an instance."""
-        return bool(self._members.get(scope_id))
+        """Return whether the scope has an instance, or stands for a scale set without instances."""
+        return bool(self._members.get(scope_id)) or self._is_empty_set(scope_id)
 
     def ids(self) -> list[ScopeId]:
-        """Return the ids of all scopes that have instances."""
-        return [id for id, members in self._members.items() if members]
+        """Return the ids of all scopes that have instances.
+
+        A scale set without instances has one id too, which is that of its first placement group.
+        """
+        return [id for id, members in self._members.items() if members or self._is_empty_set(id)]
+
+    def _is_empty_set(self, scope_id: ScopeId) -> bool:
+        """Return whether the scope is the first of a scale set that has no instances at all."""
+        if scope_id not in self._empty_sets:
+            return False
+        resource = scope_id.rpartition("/")[0]
+        for group in count():
+            id = ScopeId(f"{resource}/{group}")
+            if id not in self._views:
+                return True
+            is_earlier = group < int(scope_id.rpartition("/")[2])
+            if self._members.get(id) or (is_earlier and id in self._empty_sets):
+                return False
+        raise AssertionError("unreachable")
 
     def test_views(self) -> list[View]:
         """Return the views of all activated scopes of test fleets."""
@@ -272,8 +291,8 @@ class Views:
         wanted = text.lower()
         return sorted(
             id
-            for id, members in self._members.items()
-            if members and (wanted in id.lower() or any(wanted in name.lower() for name in members))
+            for id in self.ids()
+            if wanted in id.lower() or any(wanted in name.lower() for name in self._members[id])
         )
 
     async def find_names(self, text: str, limit: int) -> list[str]:
@@ -308,7 +327,7 @@ class Views:
         """Return the size of the fleet, and how many instances have polled this node."""
         sizes = [members for members in self._members.values() if members]
         return Summary(
-            scopes=len(sizes),
+            scopes=len(self.ids()),
             instances=sum(map(len, sizes)),
             polling=sum(bool(each.polls) for members in sizes for each in members.values()),
         )
@@ -317,11 +336,11 @@ class Views:
         """Update the polling rate of each instance that has polled since the last sample."""
         for members in self._members.values():
             for member in members.values():
-                count = member.polls - member.sampled
-                if count:
+                polls = member.polls - member.sampled
+                if polls:
                     member.sampled = member.polls
                     member.last_s = now_s
-                    member.per_minute = count * 60 / since_s
+                    member.per_minute = polls * 60 / since_s
 
     def member(self, scope_id: ScopeId, name: InstanceName) -> Member | None:
         return self._members.get(scope_id, {}).get(name)
@@ -331,6 +350,7 @@ class Views:
         instances = roster.live
         live = {each.name for each in instances}
         self._note_deleted(view.scope_id, roster, live)
+        self._note_empty_set(view.scope_id, is_empty=roster.is_standing and not live)
         addresses = {a: each.name for each in instances for a in each.addresses}
         if live == known.keys() and addresses == self._addresses.claims_of(view.scope_id):
             return
@@ -365,6 +385,16 @@ class Views:
         del self._views[view.scope_id]
         del self._members[view.scope_id]
         self._deleted.pop(view.scope_id, None)
+        self._empty_sets.discard(view.scope_id)
+
+    def _note_empty_set(self, id: ScopeId, *, is_empty: bool) -> None:
+        if is_empty == (id in self._empty_sets):
+            return
+        self.generation += 1
+        if is_empty:
+            self._empty_sets.add(id)
+        else:
+            self._empty_sets.remove(id)
 
     def _note_deleted(self, id: ScopeId, roster: Roster, live: set[InstanceName]) -> None:
         """Remember the deleted instances. Most scopes have none and take no memory here."""

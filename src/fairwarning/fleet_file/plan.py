@@ -29,7 +29,7 @@ from fairwarning.core.resources import (
 from fairwarning.core.scale_sets import declared_rosters
 from fairwarning.fleet_file.model import Fleet, FleetChange, Plan, Step
 from fairwarning.fleet_file.partial_declaration import completed, kept, stands
-from fairwarning.fleet_file.plan_summary import changes_of, changes_of_new
+from fairwarning.fleet_file.plan_summary import changes_of, changes_of_empty_set, changes_of_new
 
 PRUNED_ORIGINS = frozenset({"file", "starter"})
 CONFIRMATION_CHARS = 16  # 64 bits: two previews never have the same text by accident.
@@ -42,10 +42,8 @@ _KINDS: Mapping[type[Resource], ScopeKind] = {
 
 
 def exists(scope: Scope) -> bool:
-    """Return whether the scope has live instances. The id of a scope without instances stays in the
-    store.
-    """
-    return bool(scope.roster.live)
+    """Return whether the scope is part of the fleet. A removed scope stays in the store."""
+    return scope.roster.is_standing
 
 
 def plan(
@@ -80,6 +78,7 @@ def plan(
         if without_notice and id in known
     }
     _refuse_shared_addresses(current, rosters, unwarned)
+    empty = _empty_sets(current)
     changes: list[FleetChange] = []
     declares: dict[ScopeId, Roster] = {}
     creates: list[Scope] = []
@@ -89,6 +88,8 @@ def plan(
             changes += changes_of_new(creates[-1])
             continue
         found = changes_of(known[scope_id], roster, unwarned.get(scope_id, ()))
+        if not found and scope_id in empty:
+            found = changes_of_empty_set(known[scope_id], roster)
         if found or roster.is_removed != known[scope_id].roster.is_removed:
             declares[scope_id] = roster
             changes += found
@@ -106,6 +107,16 @@ def plan(
         ),
         creates=tuple(creates),
     )
+
+
+def _empty_sets(current: Iterable[Scope]) -> set[ScopeId]:
+    """Return the first placement group of each scale set that has no instances."""
+    return {
+        min(groups, key=lambda each: len(each.id)).id
+        for groups in _by_resource(current).values()
+        if groups[0].roster.kind is ScopeKind.SCALE_SET
+        and not any(each.roster.live for each in groups)
+    }
 
 
 def _due(scope: Scope, wanted: Roster) -> frozenset[InstanceName]:
@@ -152,6 +163,8 @@ def removal(
     roster = _removed(scope, names)
     unwarned = _due(scope, roster) if without_notice else frozenset()
     changes = changes_of(scope, roster, unwarned)
+    if not changes and names is None and scope.id in _empty_sets([scope, *groups]):
+        changes = changes_of_empty_set(scope, roster)
     step = Step(before=scope, roster=roster, without_notice=unwarned)
     is_new = bool(changes) or roster.is_removed != scope.roster.is_removed
     others = [each for each in groups if each.id != scope.id]

@@ -46,6 +46,17 @@ def changes_of(scope: Scope, wanted: Roster, without_notice: Names = ()) -> tupl
     return (*_in_scope(scope, after, doomed), *filter(None, leavers))
 
 
+def changes_of_empty_set(scope: Scope, wanted: Roster) -> tuple[FleetChange, ...]:
+    """Return the change that adds or removes a scale set without instances, if there is one.
+
+    `scope` is the first placement group of the set.
+    """
+    if scope.roster.is_standing == wanted.is_standing:
+        return ()
+    action = Action.ADD if wanted.is_standing else Action.REMOVE
+    return (_of_scope(action, scope.id, "no instances"),)
+
+
 def _leaver(scope: Scope, instance: Instance) -> FleetChange | None:
     """Return the change that removes the instance by a Terminate event. It is None if that event is
     pending already.

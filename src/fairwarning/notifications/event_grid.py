@@ -4,6 +4,7 @@ Azure knows four statuses. A failed event is reported as Completed, because its 
 and ended; Canceled would mean that there was no impact.
 """
 
+from collections.abc import Sequence
 from uuid import NAMESPACE_URL, uuid5
 
 from fairwarning.core.instants import Instant, format_rfc1123, format_rfc3339
@@ -85,15 +86,24 @@ def grid_event(entry: Entry, event: Event, location: str) -> dict[str, object]:
     }
 
 
-def grid_message(entry: Entry, event: Event, location: str, template: Template) -> Message:
-    """Return the message about `entry`. `event` is the event as it was after the entry."""
+def grid_message(
+    entry: Entry,
+    event: Event,
+    location: str,
+    template: Template,
+    more: Sequence[dict[str, object]] = (),
+) -> Message:
+    """Return the message about `entry`. `event` is the event as it was after the entry.
+
+    `more` are further events of Event Grid that the message carries.
+    """
     title, text = in_sentences(entry, event, template)
     body = grid_event(entry, event, location)
     return Message(
         id=str(body["id"]),
         title=title,
         text=text,
-        body=to_json([body]),
+        body=to_json([body, *more]),
         headers=_headers("Notification", DATA_VERSION),
     )
 

@@ -7,6 +7,7 @@ from fairwarning.core.refusals import Refused
 from fairwarning.core.transitions import EventTransition, Scheduled, Started, Unknown
 from fairwarning.engine.protocols import Entry, Position, Store
 from fairwarning.notifications.event_grid import grid_message, grid_trial
+from fairwarning.notifications.maintenance_events import maintenance_events
 from fairwarning.notifications.messages import message_of, trial_message
 from fairwarning.notifications.model import Format, Message, Target
 
@@ -23,7 +24,8 @@ async def message_to(store: Store, target: Target, entry: Entry, event: Event | 
         return message_of(entry, event, target.template)
     assert event is not None, "a target of this format hears of events only"
     scope = await store.read(entry.scope_id)
-    return grid_message(entry, event, scope.roster.location, target.template)
+    more = await maintenance_events(store, entry, event)
+    return grid_message(entry, event, scope.roster.location, target.template, more)
 
 
 def trial_to(target: Target, id: str, now: Instant) -> Message:

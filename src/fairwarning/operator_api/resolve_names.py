@@ -1,6 +1,6 @@
 """Finds the scope, resource or instance that has a given name."""
 
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import Iterable
 
 from fairwarning.core.model import InstanceName, Scope, ScopeId
 from fairwarning.core.new_events import deleted_instance
@@ -11,7 +11,6 @@ from fairwarning.operator_api.problems import Problem, of_refusal
 from fairwarning.operator_api.scale_sets import groups_of
 
 CANDIDATES_MAX = 10  # An error message stays readable.
-PAGE_IDS_MAX = 1_000  # Reading so few at once does not hold up polls.
 
 
 def find_scope(views: Views, name: str) -> ScopeId:
@@ -46,13 +45,9 @@ def find_instance(views: Views, name: str) -> tuple[ScopeId, InstanceName]:
 async def find_resource(control: Control, name: str) -> list[Scope]:
     """Return all scopes of a resource; a scale set has one for each placement group.
 
-    A scale set without instances is found too, so that it can grow again.
     Raises Problem if there is no such resource, or more than one.
     """
     found = [id for id in control.views.scopes_called(_last(name)) if _is_meant(id, name)]
-    if not found:
-        empty = [id async for id in _all_ids(control) if _resource_of(id) != id]
-        found = [id for id in empty if _is_meant(id, name)]
     first = {_resource_of(id): id for id in sorted(found, reverse=True)}
     if not first:
         raise _no_scope(name)
@@ -60,16 +55,8 @@ async def find_resource(control: Control, name: str) -> list[Scope]:
     return await groups_of(control, await control.store.read(first[meant]))
 
 
-async def _all_ids(control: Control) -> AsyncIterator[ScopeId]:
-    after: ScopeId | None = None
-    while page := await control.store.scope_ids(after=after, limit=PAGE_IDS_MAX):
-        for id in page:
-            yield id
-        after = page[-1]
-
-
 async def find_past_scope(control: Control, name: str) -> ScopeId:
-    """Find a scope like `find_scope`. A scope without instances is found by its whole id."""
+    """Find a scope like `find_scope`. A scope that is gone is found by its whole id."""
     try:
         return find_scope(control.views, name)
     except Problem as problem:

@@ -29,6 +29,7 @@ from fairwarning.core.model import (
     InstanceName,
     OperationKind,
     Policy,
+    Protection,
     Scope,
     ScopeId,
     ScopeKind,
@@ -41,6 +42,7 @@ from fairwarning.core.scale_sets import (
     Growth,
     grow,
     instance_template,
+    leavers_to,
     members,
     new_instances,
     set_id,
@@ -53,6 +55,7 @@ __all__ = [
     "change_model",
     "change_policy",
     "groups_of",
+    "leavers_to",
     "members",
     "operate_all",
     "replace_instance",
@@ -93,15 +96,16 @@ async def resize(
 ) -> Resized:
     """Add or delete instances until the scale set has `capacity` of them.
 
-    The instances with the highest numbers or last names are deleted; if their model has a terminate
-    notice, a Terminate event announces it. New instances are copies of `pattern`, or else of the
-    instances in the set. Each gets one of `addresses`, in order. Raises Refused or Problem.
+    The instances with the highest numbers or last names are deleted, except those that are
+    protected from scale-in; if their model has a terminate notice, a Terminate event announces it.
+    New instances are copies of `pattern`, or else of the instances in the set. Each gets one of
+    `addresses`, in order. Raises Refused or Problem.
     """
     _refuse_not_a_set(groups)
     refuse_capacity(groups[0].roster.resource, capacity)
     async with _holding(control, groups, by) as (locked, there):
         present = members(there)
-        going = [(scope.id, instance.name) for scope, instance in present[capacity:]]
+        going = [(scope.id, each.name) for scope, each in leavers_to(there, capacity)]
         if going:
             steps, events = _operations(locked, there, going, OperationKind.DELETE)
             await _carry_out(locked, steps, by=by, why=why)
@@ -193,7 +197,8 @@ async def upgrade(
 ) -> tuple[InstanceName, ...]:
     """Give instances the latest model, and return the names of those that did not have it.
 
-    If `names` is None, all instances are upgraded. Raises Refused for an unknown name.
+    If `names` is None, all instances are upgraded that are not protected from actions on the set.
+    Raises Refused for an unknown name.
     """
     _refuse_not_a_set(groups)
     async with _holding(control, groups, by) as (locked, there):
@@ -203,8 +208,7 @@ async def upgrade(
             scope.id: tuple(
                 each.name
                 for each in scope.roster.live
-                if (names is None or each.name in names)
-                and not scope.roster.latest_model_applied(each)
+                if _is_chosen(each, names) and not scope.roster.latest_model_applied(each)
             )
             for scope in there
         }
@@ -213,6 +217,12 @@ async def upgrade(
         ]
         await _carry_out(locked, steps, by=by, why=why)
         return tuple(name for own in behind.values() for name in own)
+
+
+def _is_chosen(instance: Instance, names: Collection[InstanceName] | None) -> bool:
+    if names is None:
+        return Protection.SET_ACTIONS not in instance.protected_from
+    return instance.name in names
 
 
 @asynccontextmanager

@@ -11,6 +11,7 @@ from fairwarning.core.model import (
     OperationKind,
     Phase,
     Priority,
+    Protection,
     ScopeKind,
     Source,
     StartCause,
@@ -160,6 +161,7 @@ class Instance(Out):
     terminate_notice: str | None
     reimage_notice: str | None
     latest_model_applied: bool
+    protected_from: list[Protection]
     pending: list[Pending]
     """The events that name this instance and are not over."""
     polling: Polling | None

@@ -136,6 +136,7 @@ def instance_of(scope: Scope, instance: Instance, views: Views) -> schemas.Insta
         terminate_notice=_duration(instance.model.terminate_notice_ms),
         reimage_notice=_duration(instance.model.reimage_notice_ms),
         latest_model_applied=scope.roster.latest_model_applied(instance),
+        protected_from=list(instance.protected_from),
         pending=[
             schemas.Pending(
                 id=each.id,

@@ -177,7 +177,7 @@ async def test_the_first_failure_stops_it_and_what_was_made_stays(arm: Deploymen
         ({"variables": {"a": "[frob('x')]"}}, "InvalidTemplate", "'frob' is not valid"),
         ({"given": {"x": {"value": 1}}}, "InvalidTemplate", "parameters 'x'"),
         ({"parameters": {"x": {"type": "int"}}}, "InvalidTemplate", "'x' is not provided"),
-        ({"mode": "Complete"}, "InvalidDeploymentMode", "Use the mode 'Incremental'"),
+        ({"mode": "Total"}, "InvalidDeploymentMode", "Use the mode 'Incremental' or 'Complete'"),
         ({"resources": 7}, "InvalidTemplate", "must be an array"),
     ],
 )
@@ -222,16 +222,6 @@ async def test_what_is_no_deployment_at_all_is_refused_at_once(
     arm: DeploymentClient, path: str, body: Any
 ) -> None:
     assert (await arm.ask("PUT", path, body, 400)).json()["error"]["message"]
-
-
-@pytest.mark.parametrize(
-    "place", [DEPLOYMENTS, f"/subscriptions/{DEFAULT_SUBSCRIPTION}/{RESOURCES}/deployments"]
-)
-async def test_what_if_says_no_in_the_form_of_a_result(arm: DeploymentClient, place: str) -> None:
-    answer = await arm.ask("POST", f"{place}/d/whatIf", {"properties": {"mode": "Incremental"}})
-    error = answer.json()["error"]
-    assert error["code"] == "WhatIfNotSupported"
-    assert "az deployment group validate" in error["message"]
 
 
 async def test_a_link_to_a_template_is_refused_clearly(arm: DeploymentClient) -> None:
@@ -347,3 +337,21 @@ async def test_copies_are_made(arm: DeploymentClient) -> None:
     await arm.deploy("many", balancer("[concat('lb', copyIndex(1))]", copy=loop))
     list_reply = await arm.get(f"{NETWORK}/loadBalancers")
     assert [each["name"] for each in list_reply["value"]] == ["lb1", "lb2", "lb3"]
+
+
+async def test_a_template_with_symbolic_names_makes_a_network_and_locks_it(
+    arm: DeploymentClient,
+) -> None:
+    lock = resource("Microsoft.Authorization/locks", "keep", properties={"level": "CanNotDelete"})
+    lock |= {"scope": "Microsoft.Network/virtualNetworks/net", "dependsOn": ["mine"]}
+    made = await arm.deploy(
+        "bicep",
+        resources={"k": lock, "mine": network()},
+        languageVersion="2.0",
+        parameters={"at": {"type": "string", "defaultValue": "[utcNow('yyyy')]"}},
+        outputs={"state": {"type": "string", "value": "[reference('mine').provisioningState]"}},
+    )
+    assert made["outputs"]["state"]["value"] == "Succeeded"
+    assert len(made["parameters"]["at"]["value"]) == 4
+    code, _ = await arm.refused("DELETE", f"{NETWORK}/virtualNetworks/net", status=409)
+    assert code == "ScopeLocked"

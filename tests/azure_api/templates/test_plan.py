@@ -167,7 +167,7 @@ def test_a_loop_is_over_behind_its_copies() -> None:
         (network() | {"type": "Microsoft.Network"}, "incorrect segment lengths"),
         (network() | {"type": "A/providers"}, "'net' is not valid"),
         (network(dependsOn=["nobody"]), "The resource 'nobody' is not defined in the template"),
-        (network(scope="/x"), "'net' at 'scope' is not valid: scopes are not supported"),
+        (network(scope="/x"), "'net' at 'scope' is not valid: only an extension"),
         (network(condition="yes"), "it must be true or false"),
         (network(dependsOn="x"), "'dependsOn' is not valid: it must be an array of strings"),
         ({"type": "A/b", "name": "c"}, "'c' at 'apiVersion'"),
@@ -183,10 +183,6 @@ def test_a_resource_that_makes_no_sense_is_refused(resource: Any, words: str) ->
 
 def test_the_same_resource_twice_is_refused() -> None:
     assert "is defined multiple times" in refusal(network(), network("NET"))
-
-
-def test_symbolic_names_are_refused_clearly() -> None:
-    assert "symbolic names" in refusal(resources={"net": network()})
 
 
 def nested(scope: str) -> dict[str, Any]:

@@ -10,6 +10,10 @@ from dataclasses import dataclass, field, replace
 import msgspec
 
 from fairwarning.azure_api.app import refuse_version
+from fairwarning.azure_api.deployments.complete_mode import (
+    delete_resources,
+    resources_left_out,
+)
 from fairwarning.azure_api.deployments.records import (
     TYPE,
     Deployment,
@@ -58,6 +62,8 @@ class Outcome:
     tags: Json = field(default_factory=dict)
     template_hash: str = ""
     failure: Failure | None = None
+    mode: str = "Incremental"
+    left_over: tuple[str, ...] = ()
 
 
 async def deploy(
@@ -75,7 +81,7 @@ async def deploy(
     outcome.tags, outcome.template_hash = await runner.summary(deployment)
     try:
         plan = await plan_deployment(arm, call, runner, deployment, level)
-        outcome.parameters, outcome.needs = plan.parameters, plan.needs
+        outcome.parameters, outcome.needs, outcome.mode = plan.parameters, plan.needs, plan.mode
         await _Executor(arm, call, runner, deployment, plan, outcome, level).run()
     except Problem as problem:
         if problem.status in _RETRY_STATUSES and not outcome.steps:
@@ -118,6 +124,8 @@ async def _context(arm: Arm, call: ArmCall) -> DeploymentContext:
             "name": path.name,
             "properties": {"mode": "Incremental", "provisioningState": "Accepted"},
         },
+        now=arm.control.clock.now(),
+        seed=new_operation_id(),
     )
 
 
@@ -168,6 +176,26 @@ class _Executor:
             await self._step(number, each)
         found = await self._evaluate(lambda: runner.outputs(deployment))
         self._outcome.outputs = found.value
+        if self._plan.mode == "Complete":
+            await self._delete_others()
+
+    async def _delete_others(self) -> None:
+        """Deletes the resources of the group that neither this nor a nested template has."""
+        arm, path = self._arm, self._call.path
+        kept = {each.lower() for each in await _ids_of(arm, self._outcome.steps)}
+        rows = await resources_left_out(arm, path.subscription, path.group, kept)
+        ids = [each.id for each in rows if each.is_deletable]
+        done, refused = await delete_resources(arm, self._call, ids)
+        now = arm.control.clock.now()
+        for id, operation in done:
+            other = _path(id)
+            step = Step(
+                id=id, type=other.type, name=other.name, at_ms=now, status=200, verb="Delete",
+                operation="" if operation is None else operation.id,
+            )  # fmt: skip
+            self._outcome.steps.append(step)
+            self._outcome.events += () if operation is None else operation.events
+        self._outcome.left_over = tuple(refused)
 
     async def _step(self, number: int, each: Resource) -> None:
         began = self._arm.control.clock.now()
@@ -218,19 +246,59 @@ class _Executor:
             raise ArmError(409, failure.code, failure.message, details=failure.details)
 
     async def _evaluate(self, ask: Callable[[], Awaitable[Evaluated]]) -> Evaluated:
-        """Calls `ask` and reads the resources that it wants, until it wants no more.
+        return await evaluate(self._arm, self._call, self._runner, ask)
 
-        Each round reads other resources than the rounds before, so the loop ends.
-        """
-        while (found := await ask()).wanted:
-            for each in found.wanted:
-                await self._runner.add_resource(each.id, await self._read_reference(each))
-        return found
 
-    async def _read_reference(self, wanted: WantedResource) -> Json:
-        version = wanted.api_version or API_VERSIONS.get(_path(wanted.id).namespace, _VERSION)
-        refuse_version(version)
-        return await _read(self._arm, self._call, wanted.id, version)
+async def evaluate(
+    arm: Arm, call: ArmCall, runner: TemplateRunner, ask: Callable[[], Awaitable[Evaluated]]
+) -> Evaluated:
+    """Calls `ask` and reads the resources that it wants, until it wants no more.
+
+    Each round reads other resources than the rounds before, so the loop ends.
+    """
+    while (found := await ask()).wanted:
+        for each in found.wanted:
+            await runner.add_resource(each.id, await _read_reference(arm, call, each))
+    return found
+
+
+async def _read_reference(arm: Arm, call: ArmCall, wanted: WantedResource) -> Json:
+    version = wanted.api_version or API_VERSIONS.get(_path(wanted.id).namespace, _VERSION)
+    refuse_version(version)
+    return await _read(arm, call, wanted.id, version)
+
+
+async def _ids_of(arm: Arm, steps: Sequence[Step]) -> list[str]:
+    """Returns the ids of the resources that the steps created, also in nested deployments."""
+    found: list[str] = []
+    for each in steps:
+        found.append(each.id)
+        record = await arm.resources.find(each.id) if each.type.lower() == TYPE.lower() else None
+        if record is not None:
+            found += await _ids_of(arm, read_deployment(record).steps)
+    return found
+
+
+async def finish(arm: Arm, call: ArmCall, record: ResourceRecord) -> ResourceRecord:
+    """Deletes what a deployment in mode Complete could not delete before its events were over.
+
+    What still can't be deleted then makes the deployment fail.
+    """
+    deployment = read_deployment(record)
+    state = await arm.operations.state(deployment.operation)
+    if not deployment.left_over or not state.is_over:
+        return record
+    _, refused = await delete_resources(arm, call, deployment.left_over)
+    operation = deployment.operation
+    if refused and operation.failure is None:
+        first = next(iter(refused.values())).failure
+        failure = as_deployment_failure(first)
+        operation = msgspec.structs.replace(operation, failure=failure)
+    body = deployment_body(msgspec.structs.replace(deployment, operation=operation, left_over=()))
+    try:
+        return await arm.resources.put(msgspec.structs.replace(record, body=body), by=call.by)
+    except RecordChanged:
+        return record  # Another request has finished it.
 
 
 async def _store(
@@ -249,6 +317,8 @@ async def _store(
         outputs=outcome.outputs,
         steps=tuple(outcome.steps),
         needs=_needs_of_created(outcome),
+        mode=outcome.mode,
+        left_over=outcome.left_over,
     )
     record = ResourceRecord(
         id=path.id,

@@ -8,6 +8,7 @@ import re
 
 from fairwarning.azure_api.deployments.execute import (
     deploy,
+    finish,
     plan_deployment,
     refuse_running,
 )
@@ -21,6 +22,7 @@ from fairwarning.azure_api.deployments.records import (
     step_json,
 )
 from fairwarning.azure_api.deployments.template_runner import template_runner
+from fairwarning.azure_api.deployments.what_if import Preview, ids_only
 from fairwarning.azure_api.errors import ArmError, Failure
 from fairwarning.azure_api.lists import read_filter, top_of
 from fairwarning.azure_api.operations import (
@@ -52,7 +54,7 @@ async def create_or_update(arm: Arm, call: ArmCall) -> Reply:
 
 
 async def get(arm: Arm, call: ArmCall) -> Reply:
-    record = await _get_record(arm, call)
+    record = await finish(arm, call, await _get_record(arm, call))
     return Reply(200, deployment_json(record, await _state(arm, read_deployment(record).operation)))
 
 
@@ -85,8 +87,9 @@ async def list_deployments(arm: Arm, call: ArmCall) -> Reply:
 async def get_status(arm: Arm, call: ArmCall) -> Reply:
     operation = await arm.operations.find(call.path.name)
     record = await arm.resources.find(call.path.up().id)
-    if operation is None and record is not None and record.operation == call.path.name.lower():
-        operation = read_deployment(record).operation
+    if record is not None and record.operation == call.path.name.lower():
+        # The record knows the operation for longer, and also its late failures.
+        operation = read_deployment(await finish(arm, call, record)).operation
     if operation is None:
         raise unknown_operation(call.path)
     state = await _state(arm, operation)
@@ -99,7 +102,7 @@ async def validate(arm: Arm, call: ArmCall) -> Reply:
     async with template_runner(arm, call) as runner:
         plan = await plan_deployment(arm, call, runner)
     properties = {
-        "mode": "Incremental",
+        "mode": plan.mode,
         "provisioningState": "Succeeded",
         "parameters": plan.parameters,
         "validatedResources": [{"id": each.id} for each in plan.resources],
@@ -108,17 +111,20 @@ async def validate(arm: Arm, call: ArmCall) -> Reply:
     return Reply(200, {"id": path.id, "name": path.name, "type": TYPE, "properties": properties})
 
 
-async def what_if(_: Arm, call: ArmCall) -> Reply:
-    """Replies that what-if is not supported.
+async def what_if(arm: Arm, call: ArmCall) -> Reply:
+    """Replies with what the deployment would change.
 
-    The reply is a 200 with a failed result, because az cannot show any other refusal.
+    A failure is a 200 with a failed result too, because az cannot show any other refusal.
     """
-    failure = Failure(
-        code="WhatIfNotSupported",
-        message="What-if is not there; check the template with `az deployment group validate`, or "
-        "deploy it without --what-if and --confirm-with-what-if.",
-    )
-    return Reply(200, {"status": "Failed", "error": failure.json()})
+    try:
+        _refuse_place(call)
+        async with template_runner(arm, call) as runner:
+            changes = await Preview(arm, call, runner).changes()
+            is_short = await runner.result_format() == "resourceidonly"
+    except ArmError as error:
+        return Reply(200, {"status": "Failed", "error": error.failure.json()})
+    shown = ids_only(changes) if is_short else changes
+    return Reply(200, {"status": "Succeeded", "properties": {"changes": shown}})
 
 
 async def list_operations(arm: Arm, call: ArmCall) -> Reply:

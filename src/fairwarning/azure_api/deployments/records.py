@@ -32,6 +32,8 @@ class Step(Struct, frozen=True, kw_only=True):
     It is empty if there was no long-running operation.
     """
     failure: Failure | None = None
+    verb: str = "Create"
+    """`Create`, or `Delete` for a resource that mode Complete has deleted."""
 
 
 class Deployment(Struct, frozen=True, kw_only=True):
@@ -50,6 +52,9 @@ class Deployment(Struct, frozen=True, kw_only=True):
     steps: tuple[Step, ...]
     needs: Mapping[str, Sequence[str]]
     """Maps the id of each resource to the ids of the resources that it depends on."""
+    mode: str = "Incremental"
+    left_over: tuple[str, ...] = ()
+    """The ids of resources to delete once the deployment's events are over."""
 
 
 def read_deployment(record: ResourceRecord) -> Deployment:
@@ -67,7 +72,7 @@ def deployment_json(record: ResourceRecord, state: OperationState, word: str = "
     found = read_deployment(record)
     properties: Json = {
         "templateHash": found.template_hash,
-        "mode": "Incremental",
+        "mode": found.mode,
         "provisioningState": word or state_word(state),
         "timestamp": format_rfc3339(_last_ms(found, state)),
         "duration": _duration(found, state),
@@ -77,7 +82,7 @@ def deployment_json(record: ResourceRecord, state: OperationState, word: str = "
         "dependencies": _dependencies(found),
     }
     if state.is_over and not word:
-        created = [each for each in found.steps if each.failure is None]
+        created = [each for each in found.steps if each.failure is None and each.verb == "Create"]
         properties["outputs"] = found.outputs
         properties["outputResources"] = [{"id": each.id} for each in created]
     if state.failure is not None and not word:
@@ -106,7 +111,7 @@ def step_json(deployment_id: str, number: int, step: Step, state: OperationState
     """Renders a step as one of the deployment's operations."""
     name = f"{number + 1:016X}"
     properties: Json = {
-        "provisioningOperation": "Create",
+        "provisioningOperation": step.verb,
         "provisioningState": state_word(state),
         "timestamp": format_rfc3339(step.at_ms),
         "duration": _span(step.at_ms, state.ended_ms),

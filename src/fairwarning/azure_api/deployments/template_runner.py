@@ -65,6 +65,11 @@ class TemplateRunner:
         found: tuple[Json, str] = await self._ask("summary", deployment)
         return found
 
+    async def result_format(self) -> str:
+        """Returns the format that a what-if asks for, in lower case. It is empty if none is."""
+        found: str = await self._ask("result_format")
+        return found
+
     async def plan(self, deployment: int, context: DeploymentContext) -> DeploymentPlan:
         found: DeploymentPlan = await self._ask("plan", deployment, context)
         return found

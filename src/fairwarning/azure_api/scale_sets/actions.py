@@ -5,7 +5,10 @@ from collections.abc import Sequence
 from fairwarning.azure_api.errors import ArmError
 from fairwarning.azure_api.fleet_view import FleetInstance
 from fairwarning.azure_api.instance_views import pending_maintenance
+from fairwarning.azure_api.inventory import VIRTUAL_MACHINES
+from fairwarning.azure_api.locks import locks_on_parts, own_locks, refuse_scopes
 from fairwarning.azure_api.operations import accepted
+from fairwarning.azure_api.paths import resource_id
 from fairwarning.azure_api.request import Arm, ArmCall, Handler, Json, Reply, Routes
 from fairwarning.azure_api.scale_sets.render import instance_id_of
 from fairwarning.azure_api.scale_sets.state import (
@@ -40,6 +43,8 @@ async def start_operations(
     An instance that is already being deleted is not deleted again, but its events are returned.
     """
     is_delete = kind is OperationKind.DELETE
+    if is_delete:
+        await _refuse_locked(arm, call, instances)
     ends = [id for each in instances if is_delete for id in deletion_events(each)]
     targets = [
         (each.scope.id, each.instance.name)
@@ -50,6 +55,22 @@ async def start_operations(
         return tuple(ends)
     events = await scale_sets.operate_all(arm.control, targets, kind, by=call.by, why=call.why)
     return (*ends, *events)
+
+
+async def _refuse_locked(arm: Arm, call: ArmCall, instances: Sequence[FleetInstance]) -> None:
+    """Raises ArmError if one of the instances has a lock of its own."""
+    if not instances:
+        return
+    roster = instances[0].scope.roster
+    place = roster.subscription, roster.resource_group
+    whole = resource_id(*place, TYPE, roster.resource)
+    names = [instance_id_of(each) for each in instances]
+    locked = await locks_on_parts(arm, whole, [f"{whole}/virtualMachines/{n}" for n in names])
+    if not roster.is_numbered:
+        # An instance of a flexible set is a VM too, and may be locked as such.
+        vms = [resource_id(*place, VIRTUAL_MACHINES, name) for name in names]
+        locked += await own_locks(arm, vms)
+    refuse_scopes(call.path.id, "delete", locked)
 
 
 async def approve_maintenance(
@@ -70,10 +91,11 @@ async def approve_maintenance(
 def choose_instances(found: ScaleSetState, ids: Sequence[str]) -> list[FleetInstance]:
     """Returns the instances with these ids. Raises ArmError if an id is unknown.
 
-    The id `*` means all instances that are not being deleted.
+    The id `*` means all instances that are not being deleted, and that are not protected from
+    actions on the whole set.
     """
     if ALL in ids:
-        return found.members
+        return found.open_to_actions
     known = {instance_id_of(each).lower(): each for each in found.instances}
     for id in ids:
         if id.lower() not in known:
@@ -112,7 +134,10 @@ def _operation(verb: str, kind: OperationKind) -> Handler:
         found = await get_scale_set(arm, call.path)
         is_delete = kind is OperationKind.DELETE
         ids = read_instance_ids(call.body, is_required=is_delete)
-        instances = found.instances if is_delete and ALL in ids else choose_instances(found, ids)
+        instances = choose_instances(found, ids)
+        if is_delete and ALL in ids:
+            # The operation also waits for those that are being deleted already.
+            instances += [each for each in found.instances if deletion_events(each)]
         events = await start_operations(arm, call, instances, kind)
         return await accepted_reply(arm, call, found, verb, events)
 

@@ -6,12 +6,11 @@ from fairwarning.azure_api import lists
 from fairwarning.azure_api.body_values import object_at, resource_members
 from fairwarning.azure_api.errors import ArmError, not_found
 from fairwarning.azure_api.instance_changes import locked, mark_removed
-from fairwarning.azure_api.instance_views import set_view_json
 from fairwarning.azure_api.notice_profiles import refuse_newer_members
 from fairwarning.azure_api.operations import Deletion, Operation, accepted, operation_reply
 from fairwarning.azure_api.paths import ResourcePath
 from fairwarning.azure_api.request import Arm, ArmCall, Json, Reply, Routes
-from fairwarning.azure_api.scale_sets import actions
+from fairwarning.azure_api.scale_sets import actions, parts
 from fairwarning.azure_api.scale_sets.actions import start_operations
 from fairwarning.azure_api.scale_sets.render import current_body, scale_set_json
 from fairwarning.azure_api.scale_sets.state import (
@@ -35,11 +34,6 @@ async def get(arm: Arm, call: ArmCall) -> Reply:
 async def list_scale_sets(arm: Arm, call: ArmCall) -> Reply:
     sets = iterate_scale_sets(arm, call.path.subscription, call.path.group)
     return await lists.list_reply(call, [scale_set_json(each, call) async for each in sets])
-
-
-async def get_instance_view(arm: Arm, call: ArmCall) -> Reply:
-    found = await get_scale_set(arm, call.path)
-    return Reply(200, set_view_json(found.groups))
 
 
 async def create_or_update(arm: Arm, call: ArmCall) -> Reply:
@@ -116,9 +110,9 @@ async def _delete(arm: Arm, call: ArmCall, found: ScaleSetState) -> Operation:
 
 ROUTES: Routes = {
     **actions.ROUTES,
+    **parts.ROUTES,
     ("GET", "microsoft.compute", "virtualmachinescalesets"): list_scale_sets,
     ("GET", _KEY, ""): get,
-    ("GET", _KEY, "instanceview"): get_instance_view,
     ("PUT", _KEY, ""): create_or_update,
     ("PATCH", _KEY, ""): create_or_update,
     ("DELETE", _KEY, ""): delete,

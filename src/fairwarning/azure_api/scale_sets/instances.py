@@ -8,6 +8,7 @@ from fairwarning.azure_api.errors import ArmError
 from fairwarning.azure_api.fleet_view import FleetInstance
 from fairwarning.azure_api.instance_views import status_codes, view_json
 from fairwarning.azure_api.request import Arm, ArmCall, Handler, Json, Reply, Routes
+from fairwarning.azure_api.scale_sets import protection
 from fairwarning.azure_api.scale_sets.actions import (
     ALL,
     KINDS,
@@ -111,11 +112,12 @@ def _instance_json(
 
 
 def _named_instances(found: ScaleSetState, call: ArmCall) -> list[FleetInstance]:
-    """Returns the instances that the path names. The name `*` means all instances.
+    """Returns the instances that the path names. The name `*` means all instances that
+    are not protected from actions on the whole set.
 
     Raises ArmError if there is no instance with this name.
     """
-    return found.members if call.path.name == ALL else [get_instance(found, call.path)]
+    return found.open_to_actions if call.path.name == ALL else [get_instance(found, call.path)]
 
 
 async def list_interfaces_of_set(arm: Arm, call: ArmCall) -> Reply:
@@ -207,6 +209,7 @@ ROUTES: Routes = {
     ("GET", TYPE.lower(), "virtualmachines"): list_instances,
     ("GET", _KEY, ""): get,
     ("GET", _KEY, "instanceview"): get_instance_view,
+    ("PUT", _KEY, ""): protection.update,
     ("DELETE", _KEY, ""): delete,
     ("POST", _KEY, "simulateeviction"): simulate_eviction,
     ("POST", _KEY, "performmaintenance"): perform_maintenance,

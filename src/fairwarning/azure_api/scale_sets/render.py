@@ -19,7 +19,8 @@ from fairwarning.azure_api.scale_sets.body import MODES
 from fairwarning.azure_api.scale_sets.state import INSTANCE_TYPE, TYPE, ScaleSetState
 from fairwarning.core.identifiers import computer_name, guid_of, prefix_of, vm_id
 from fairwarning.core.instants import format_rfc3339
-from fairwarning.core.model import Policy, Priority, Roster
+from fairwarning.core.model import Instance, Policy, Priority, Protection, Roster
+from fairwarning.core.scale_sets import instance_template
 
 _OS_PROFILE = frozenset({"adminUsername", "linuxConfiguration", "windowsConfiguration"})
 """The members of a scale set's osProfile that its instances show too."""
@@ -34,13 +35,17 @@ def scale_set_json(found: ScaleSetState, call: ArmCall) -> Json:
     properties = {
         **without_newer_members(call, body["properties"]),
         "provisioningState": set_provisioning_state(found),
-        "uniqueId": record.unique_id if record else guid_of(found.id.lower()),
+        "uniqueId": set_unique_id(found),
     }
     if record is not None:
         properties["timeCreated"] = format_rfc3339(record.created_ms)
     rest = {name: value for name, value in body.items() if name != "properties"}
     head = {"name": found.id.rpartition("/")[2], "id": found.id, "type": TYPE}
     return {**head, **rest, "properties": properties}
+
+
+def set_unique_id(found: ScaleSetState) -> str:
+    return found.record.unique_id if found.record else guid_of(found.id.lower())
 
 
 def set_provisioning_state(found: ScaleSetState) -> str:
@@ -82,7 +87,7 @@ def _declared_body(found: ScaleSetState) -> Json:
         "storageProfile": {"osDisk": {"createOption": "FromImage", "osType": "Linux"}},
         "networkProfile": {"networkInterfaceConfigurations": []},
     }
-    some = next(iter(found.instances)).instance
+    some = instance_template(found.groups)
     if some.priority is Priority.SPOT:
         profile |= {"priority": "Spot", "evictionPolicy": some.eviction.value}
     return {"tags": dict(some.tags), "properties": {"virtualMachineProfile": profile}}
@@ -141,7 +146,8 @@ def instance_json(
     if "zones" in body:
         row["zones"] = body["zones"]
     if vm.number is None:
-        return row if view is None else {**row, "properties": {"instanceView": view}}
+        more = protection_json(vm.instance) | ({} if view is None else {"instanceView": view})
+        return {**row, "properties": more} if more else row
     sku = {name: value for name, value in body["sku"].items() if name != "capacity"}
     return {**row, "sku": sku, "properties": _instance_properties(found, vm, body, view)}
 
@@ -164,4 +170,17 @@ def _instance_properties(
         },
         "networkProfileConfiguration": object_at(profile, "networkProfile"),
     }
+    properties |= protection_json(vm.instance)
     return properties if view is None else {**properties, "instanceView": view}
+
+
+def protection_json(instance: Instance) -> Json:
+    """Renders the protection of an instance. It is empty if the instance has none."""
+    if not instance.protected_from:
+        return {}
+    return {
+        "protectionPolicy": {
+            "protectFromScaleIn": Protection.SCALE_IN in instance.protected_from,
+            "protectFromScaleSetActions": Protection.SET_ACTIONS in instance.protected_from,
+        }
+    }

@@ -1,7 +1,6 @@
 """Finds scale sets. It reads their placement groups in the fleet and their stored records.
 
-A scale set exists if it has instances. A scale set that was created through ARM also exists without
-instances, until it is deleted.
+A scale set exists until it is deleted, with or without instances, whoever declared it.
 """
 
 from collections.abc import AsyncIterator
@@ -24,7 +23,7 @@ from fairwarning.azure_api.resource_store import ResourceRecord
 from fairwarning.core.deleting import takes_away
 from fairwarning.core.identifiers import guid_of
 from fairwarning.core.instants import Instant
-from fairwarning.core.model import ENGINE, EventId, Roster, Scope, ScopeKind
+from fairwarning.core.model import ENGINE, EventId, Protection, Roster, Scope, ScopeKind
 from fairwarning.engine.protocols import RecordChanged
 from fairwarning.operator_api.scale_sets import members
 
@@ -61,6 +60,12 @@ class ScaleSetState(NamedTuple):
         """The instances that are not being deleted."""
         return [FleetInstance(scope, instance) for scope, instance in members(self.groups)]
 
+    @property
+    def open_to_actions(self) -> list[FleetInstance]:
+        """The members that an action on the whole set may change."""
+        blocked = Protection.SET_ACTIONS
+        return [each for each in self.members if blocked not in each.instance.protected_from]
+
 
 def deletion_events(vm: FleetInstance) -> list[EventId]:
     """Returns the events that delete this instance. There are none if it is not being deleted."""
@@ -78,8 +83,7 @@ async def find_scale_set(arm: Arm, path: ResourcePath) -> ScaleSetState | None:
     kind = ScopeKind.SCALE_SET
     spelled = name if record is None else record.name
     groups = await scopes_of_resource(arm, kind, path.subscription, path.group, spelled)
-    is_empty = not any(scope.roster.live for scope in groups)
-    if is_empty and (record is None or record.is_deleting or not groups):
+    if not any(scope.roster.is_standing for scope in groups):
         await _delete_record(arm, record)
         return None
     return await _state_of(arm, groups, record)

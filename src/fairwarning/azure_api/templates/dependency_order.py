@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 from fairwarning.azure_api.errors import ArmError
-from fairwarning.azure_api.templates.errors import invalid, shorten
+from fairwarning.azure_api.templates.errors import TemplateError, invalid, shorten
 from fairwarning.azure_api.templates.resolve import WantedResource
 from fairwarning.azure_api.templates.resource_copies import PlannedResource
 
@@ -15,7 +15,8 @@ _PARENTS_MAX = 10
 class ResourceIndex:
     """Finds the resources of a template. Resources are returned as indexes in `resources`.
 
-    The search word is an id, a type with a name, a name, or the name of a copy loop. The case does
+    The search word is a symbolic name, an id, a type with a name, a name, or the name of a copy
+    loop. The case does
     not matter.
     """
 
@@ -24,6 +25,7 @@ class ResourceIndex:
         self._copies = frozenset(copies)
         self._by_id: dict[str, int] = {}
         self._by_word: dict[str, list[int]] = defaultdict(list)
+        self._by_symbol: dict[str, list[int]] = defaultdict(list)
         for number, each in enumerate(resources):
             self._add(number, each)
 
@@ -34,6 +36,8 @@ class ResourceIndex:
             raise invalid(f"The resource '{each.id}' is defined multiple times in a template")
         if before is None or each.is_wanted:
             self._by_id[id] = number
+        for symbol in each.symbols:
+            self._by_symbol[symbol].append(number)
         words = {id.partition("/providers/")[2], f"{each.type}/{each.name}".lower()}
         for word in (*words, each.name.lower(), *([each.copy] if each.copy else [])):
             self._by_word[word].append(number)
@@ -44,6 +48,8 @@ class ResourceIndex:
         Raises ArmError if the template has no such resource or copy loop.
         """
         key = word.strip("/").lower()
+        if key in self._by_symbol:
+            return self._by_symbol[key]
         if f"/{key}" in self._by_id:
             return [self._by_id[f"/{key}"]]
         if key not in self._by_word and key not in self._copies:
@@ -67,7 +73,9 @@ class ResourceIndex:
 
         It is None if no resource, or more than one, has this name.
         """
-        if name.startswith("/"):
+        if name.lower() in self._by_symbol:
+            numbers = self._by_symbol[name.lower()]
+        elif name.startswith("/"):
             number = self._by_id.get(name.rstrip("/").lower())
             numbers = [] if number is None else [number]
         else:
@@ -76,6 +84,16 @@ class ResourceIndex:
             return None
         found = self.resources[numbers[0]]
         return WantedResource(found.id, found.api_version)
+
+    def all_of(self, symbol: str) -> list[PlannedResource]:
+        """Returns the resources of a symbolic name, without those whose condition is false.
+
+        Raises TemplateError if there is no such name.
+        """
+        numbers = self._by_symbol.get(symbol.lower())
+        if numbers is None and symbol.lower() not in self._copies:
+            raise TemplateError(f"the template has no resource '{shorten(symbol)}'")
+        return [self.resources[number] for number in numbers or ()]
 
 
 def needs_of(directory: ResourceIndex, number: int, wanted: Iterable[WantedResource]) -> set[int]:

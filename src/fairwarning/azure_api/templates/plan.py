@@ -9,6 +9,10 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from fairwarning.azure_api.request import Json
+from fairwarning.azure_api.templates.default_functions import (
+    default_functions,
+    misplaced_functions,
+)
 from fairwarning.azure_api.templates.dependency_order import (
     ResourceIndex,
     creation_order,
@@ -79,7 +83,10 @@ class Plan:
         self._variables = _variables(template.get("variables") or {})
         self._outputs = read_outputs(template.get("outputs") or {})
         self._compute_values()
-        expansion = ResourceExpansion(self._resolver, context.id_of, self.budget)
+        version = str(template.get("languageVersion", "1.0"))
+        expansion = ResourceExpansion(
+            self._resolver, context.id_of, self.budget, is_symbolic=version.startswith("2.")
+        )
         found = expansion.of(template.get("resources") or [])
         self._index = ResourceIndex(found, expansion.copies)
         self.needs, self.resources = self._order()
@@ -96,7 +103,7 @@ class Plan:
         }
 
     def body(self, planned: PlannedResource, read: Read) -> PlannedValue:
-        references = References(read, self._index.wanted)
+        references = self._references(read)
         resolver = self._resolver(planned.name, planned.loops, references.functions())
         outer, inner = split_nested(planned)
         value = resolver.value(outer)
@@ -105,7 +112,7 @@ class Plan:
 
     def outputs(self, read: Read) -> PlannedValue:
         """Evaluates the outputs. An output that contains a secret has no value."""
-        references = References(read, self._index.wanted)
+        references = self._references(read)
         found: Json = {}
         for each in self._outputs:
             self._secrecy.seen = False
@@ -123,6 +130,25 @@ class Plan:
                 del found[camel_case(each.name)]["value"]
         return PlannedValue(found, tuple(references.wanted.values()))
 
+    def _references(self, read: Read) -> References:
+        def all_of(symbol: str) -> list[WantedResource]:
+            resources = [each for each in self._index.all_of(symbol) if each.is_wanted]
+            return [WantedResource(each.id, each.api_version) for each in resources]
+
+        return References(read, self._index.wanted, all_of)
+
+    def _resource_info(self, symbol: str) -> Value:
+        found = self._index.all_of(symbol)
+        if len(found) != 1:
+            raise TemplateError(f"'{shorten(symbol)}' names {len(found)} resources; name one")
+        each = found[0]
+        return {
+            "id": each.id,
+            "name": each.name,
+            "type": each.type,
+            "apiVersion": each.api_version,
+        }
+
     def _resolver(
         self, name: str, loops: Loops, more: Mapping[str, Function] | None = None
     ) -> Resolver:
@@ -130,7 +156,9 @@ class Plan:
 
     def _compute_values(self) -> None:
         """Computes and checks every parameter and variable."""
-        self._functions = self._context.functions()
+        self._functions = self._context.functions() | misplaced_functions()
+        self._functions["resourceinfo"] = takes(self._resource_info, Kind.TEXT)
+        self._for_defaults = default_functions(self._context.now, self._context.seed)
         secrets = {name: each.type.is_secret for name, each in self._parameters.items()}
         self._parameters_by_name = NamedValues("parameter", secrets, self._parameter, self._secrecy)
         self._functions |= self._parameters_by_name.functions()
@@ -147,12 +175,15 @@ class Plan:
         if name in self._given:
             value: Any = self._given[name]
         elif "defaultValue" in parameter.raw:
-            value = self._resolver(name, Loops()).value(
+            value = self._resolver(name, Loops(), self._for_defaults).value(
                 parameter.raw["defaultValue"], "defaultValue"
             )
+        elif parameter.raw.get("nullable") is True:
+            return None
         else:
             raise missing_value(name)
-        check_value(parameter, value)
+        if value is not None or parameter.raw.get("nullable") is not True:
+            check_value(parameter, value)
         return value  # type: ignore[no-any-return]
 
     def _variable(self, name: str) -> Value:

@@ -172,18 +172,35 @@ class WantedResource(NamedTuple):
 class References:
     """Implements `reference`. `read` has the resources that were read, by id in lower case.
 
-    `id_of` finds a resource of the template by id or name.
+    `id_of` finds a resource of the template by id or name, and `all_of` the ids of the resources
+    with a symbolic name.
     """
 
     def __init__(
-        self, read: Mapping[str, Json], id_of: Callable[[str], WantedResource | None]
+        self,
+        read: Mapping[str, Json],
+        id_of: Callable[[str], WantedResource | None],
+        all_of: Callable[[str], list[WantedResource]],
     ) -> None:
         self._read = read
         self._id_of = id_of
+        self._all_of = all_of
         self.wanted: dict[str, WantedResource] = {}
 
     def functions(self) -> dict[str, Function]:
-        return {"reference": takes(self._reference, Kind.TEXT, Kind.TEXT, Kind.TEXT, least=1)}
+        return {
+            "reference": takes(self._reference, Kind.TEXT, Kind.TEXT, Kind.TEXT, least=1),
+            "references": takes(self._references, Kind.TEXT, Kind.TEXT, least=1),
+        }
+
+    def _references(self, symbol: str, whole: str = "") -> Value:
+        ids = [each.id for each in self._all_of(symbol)]
+        for wanted in self._all_of(symbol):
+            if wanted.id.lower() not in self._read:
+                self.wanted[wanted.id.lower()] = wanted
+        if any(id.lower() not in self._read for id in ids):
+            raise NotReadYet
+        return [self._reference(id, "", whole) for id in ids]
 
     def _reference(self, name: str, api_version: str = "", whole: str = "") -> Value:
         wanted = self._id_of(name)

@@ -1,7 +1,7 @@
 """Expands the resources of a template. Each copy and each child becomes a separate resource."""
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 
 from fairwarning.azure_api.paths import BadPath, resource_path
 from fairwarning.azure_api.request import Json
@@ -15,9 +15,14 @@ from fairwarning.azure_api.templates.limits import Budget, copies_of
 from fairwarning.azure_api.templates.resolve import Loops, Resolver
 
 DEPLOYMENT = "microsoft.resources/deployments"
+EXTENSIONS = frozenset((
+    "microsoft.authorization/locks", "microsoft.maintenance/configurationassignments",
+    "microsoft.resources/tags",
+))  # fmt: skip
+"""The types of resources that have a `scope`, in lower case."""
 _OWN_WORDS = frozenset(
     ("type", "name", "apiversion", "dependson", "copy", "condition", "comments", "resources",
-     "scope", "metadata", "resourcegroup", "subscriptionid")
+     "scope", "metadata", "resourcegroup", "subscriptionid", "existing")
 )  # fmt: skip
 """Members that are instructions for ARM. All other members are the body of the resource."""
 
@@ -42,6 +47,8 @@ class PlannedResource:
     """The evaluated entries of `dependsOn`."""
     raw: Json
     loops: Loops
+    symbols: tuple[str, ...] = ()
+    """The symbolic names of the resource in lower case: its own, and in a loop `name[0]` too."""
     group: str = ""
     """The resource group that a nested deployment names. It is empty if it names none."""
 
@@ -54,11 +61,18 @@ class ResourceExpansion:
     """Expands the resources of one template. Raises ArmError."""
 
     def __init__(
-        self, make_resolver: ResolverFactory, id_of: Callable[..., str], budget: Budget
+        self,
+        make_resolver: ResolverFactory,
+        id_of: Callable[..., str],
+        budget: Budget,
+        *,
+        is_symbolic: bool = False,
     ) -> None:
+        """`is_symbolic` says whether the template may give its resources symbolic names."""
         self._make_resolver = make_resolver
         self._id_of = id_of
         self._budget = budget
+        self._is_symbolic = is_symbolic
         self.copies: set[str] = set()
         """The names of all copy loops in lower case, including loops with a count of 0."""
 
@@ -68,20 +82,30 @@ class ResourceExpansion:
     def _all(
         self, raws: object, parent: PlannedResource | None, loops: Loops
     ) -> Iterator[PlannedResource]:
-        if not isinstance(raws, list):
-            raise invalid(
-                "The resources of a template must be an array; symbolic names (languageVersion "
-                "2.0) are not supported here"
-            )
-        for raw in raws:
+        for symbol, raw in self._entries(raws):
             if not isinstance(raw, dict):
                 raise invalid("A resource of a template must be an object")
             resource = {key.lower(): value for key, value in raw.items()}
-            for copy, its_loops in self._copies(resource, loops):
+            if "copy" in resource and symbol:
+                self.copies.add(symbol)
+            for at, (copy, its_loops) in enumerate(self._copies(resource, loops)):
+                symbols = (symbol, f"{symbol}[{at}]") if copy else (symbol,)
                 planned = self._planned(resource, raw, parent, copy, its_loops)
+                planned = replace(planned, symbols=symbols if symbol else ())
                 self._count(planned)
                 yield planned
                 yield from self._all(resource.get("resources") or [], planned, its_loops)
+
+    def _entries(self, raws: object) -> Iterable[tuple[str, object]]:
+        """Returns the resources with their symbolic names, which are empty in an array."""
+        if isinstance(raws, dict) and (self._is_symbolic or not raws):
+            return [(name.lower(), raw) for name, raw in raws.items()]
+        if isinstance(raws, list):
+            return [("", raw) for raw in raws]
+        raise invalid(
+            "The resources of a template must be an array, or an object of symbolic names in a "
+            "template with the languageVersion 2.0"
+        )
 
     def _count(self, planned: PlannedResource) -> None:
         try:
@@ -110,21 +134,23 @@ class ResourceExpansion:
         self, resource: Json, raw: Json, parent: PlannedResource | None, copy: str, loops: Loops
     ) -> PlannedResource:
         resolver = self._make_resolver(_name_in(resource), loops)
-        if resource.get("scope") is not None:
-            raise invalid_member(
-                _name_in(resource), "scope", TemplateError("scopes are not supported here")
-            )
         type = resolver.text(resource.get("type"), "type")
         name = resolver.text(resource.get("name"), "name")
         if parent is not None:
             type, name = f"{parent.type}/{type}", f"{parent.name}/{name}"
         group = _group(resolver, resource) if type.lower() == DEPLOYMENT else ""
+        scope = resource.get("scope")
+        owner = "" if scope is None else resolver.text(scope, "scope")
+        if owner and type.lower() not in EXTENSIONS:
+            why = "only an extension resource such as a lock belongs to another resource"
+            raise invalid_member(name, "scope", TemplateError(why))
+        is_existing = resource.get("existing") is True and self._is_symbolic
         return PlannedResource(
-            id=self._checked_id(type, name, group),
+            id=self._checked_id(type, name, group, owner),
             type=type,
             name=name,
             api_version=resolver.text(resource.get("apiversion"), "apiVersion"),
-            is_wanted=_truth(resolver, name, resource.get("condition", True)),
+            is_wanted=not is_existing and _truth(resolver, name, resource.get("condition", True)),
             copy=copy,
             depends_on=_texts(resolver, name, resource.get("dependson") or []),
             raw={key: value for key, value in raw.items() if key.lower() not in _OWN_WORDS},
@@ -132,7 +158,8 @@ class ResourceExpansion:
             group=group,
         )
 
-    def _checked_id(self, type: str, name: str, group: str) -> str:
+    def _checked_id(self, type: str, name: str, group: str, owner: str) -> str:
+        """Returns the id of a resource. `owner` is the resource that an extension belongs to."""
         types, names = type.split("/")[1:], name.split("/")
         if not types or len(types) != len(names) or not all(types) or not all(names):
             raise invalid(
@@ -142,6 +169,10 @@ class ResourceExpansion:
                 "than its resource name"
             )
         id = self._id_of(type, *names, group=group)
+        if owner:
+            place = id[: id.lower().index("/providers/")]
+            start = owner.rstrip("/") if owner.startswith("/") else f"{place}/providers/{owner}"
+            id = f"{start}/{id[len(place) + 1 :]}"
         try:
             path = resource_path(id)
         except BadPath as problem:

@@ -7,12 +7,15 @@ from fairwarning.azure_api.request import Json
 from fairwarning.azure_api.templates.errors import TemplateError, shorten
 from fairwarning.azure_api.templates.functions.signature import Function, takes, takes_many
 from fairwarning.azure_api.templates.values import Kind, Value, find_key
+from fairwarning.core.instants import Instant
 
 API_VERSIONS = {
     "Microsoft.Compute": "2024-11-01",
     "Microsoft.Network": "2024-05-01",
     "Microsoft.Resources": "2024-11-01",
     "Microsoft.Maintenance": "2025-10-01-preview",
+    "Microsoft.Authorization": "2020-05-01",
+    "Microsoft.Insights": "2022-10-01",
 }
 """The api-version that `providers` returns for all types of a namespace."""
 
@@ -25,6 +28,10 @@ class DeploymentContext(Struct, frozen=True, kw_only=True):
     group: Json
     """The JSON of the resource group."""
     deployment: Json
+    now: Instant = Instant(0)
+    """The time that `utcNow` returns."""
+    seed: str = "00000000-0000-0000-0000-000000000000"
+    """The GUID from which `newGuid` makes its values."""
 
     @property
     def subscription_id(self) -> str:

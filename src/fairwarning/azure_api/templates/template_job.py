@@ -30,6 +30,7 @@ KEPT_BYTES_MAX = 512 * 1024
 KEPT_VALUES_MAX = 20_000
 NEEDS_MAX = 5_000
 """The maximum number of dependencies between resources that a deployment shows."""
+MODES = {each.lower(): each for each in ("Incremental", "Complete")}
 ROOT = 0
 """The number of the outermost deployment. Nested deployments have other numbers."""
 
@@ -43,6 +44,8 @@ class Resource(NamedTuple):
 
 
 class DeploymentPlan(NamedTuple):
+    mode: str
+    """`Incremental` or `Complete`."""
     parameters: Json
     needs: Mapping[str, Sequence[str]]
     resources: Sequence[Resource]
@@ -80,10 +83,15 @@ class TemplateJob:
         template = msgspec.json.encode(body["properties"].get("template"), order="sorted")
         return tags, str(int.from_bytes(hashlib.sha256(template).digest()[:8]))
 
+    def result_format(self) -> str:
+        settings = self._bodies[ROOT]["properties"].get("whatIfSettings")
+        found = settings.get("resultFormat") if isinstance(settings, dict) else None
+        return found.lower() if isinstance(found, str) else ""
+
     def plan(self, deployment: int, context: DeploymentContext) -> DeploymentPlan:
         tags_of(self._bodies[deployment])
         properties = self._bodies[deployment]["properties"]
-        _refuse_mode(properties.get("mode"))
+        mode = _mode(properties.get("mode"), is_nested=deployment != ROOT)
         for link in ("templateLink", "parametersLink"):
             if properties.get(link):
                 raise ArmError(
@@ -99,6 +107,7 @@ class TemplateJob:
         parameters = plan.parameters
         _refuse_large("The parameters of a deployment", parameters)
         return DeploymentPlan(
+            mode=mode,
             parameters=parameters,
             needs=_first(plan.needs, NEEDS_MAX),
             resources=[_resource(each) for each in plan.resources],
@@ -170,15 +179,20 @@ def _deployment_body(body: Json | None) -> Json:
     raise ArmError(400, "InvalidRequestContent", f"The request content was invalid: {why}.")
 
 
-def _refuse_mode(mode: object) -> None:
-    if mode is None or (isinstance(mode, str) and mode.lower() == "incremental"):
-        return
-    raise ArmError(
-        400,
-        "InvalidDeploymentMode",
-        f"The deployment mode '{shorten(str(mode))}' is not supported: nothing is ever deleted "
-        "because a template does not name it. Use the mode 'Incremental'.",
-    )
+def _mode(mode: object, *, is_nested: bool) -> str:
+    """Returns the mode of a deployment. Raises ArmError if there is no such mode.
+
+    A nested deployment deletes nothing, as on Azure.
+    """
+    word = MODES.get(str(mode or "incremental").lower())
+    if word is None or (is_nested and word == "Complete"):
+        hint = "Use the mode 'Incremental'" + ("." if is_nested else " or 'Complete'.")
+        raise ArmError(
+            400,
+            "InvalidDeploymentMode",
+            f"The deployment mode '{shorten(str(mode))}' is not supported here. {hint}",
+        )
+    return word
 
 
 def _refuse_large(what: str, value: Json) -> None:

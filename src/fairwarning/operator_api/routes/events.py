@@ -220,6 +220,13 @@ async def _targets(
     names = tuple(
         each.name for each in scope.roster.live if each.update_domain == body.update_domain
     )
+    if not scope.roster.live:
+        raise Problem(
+            422,
+            "no-target",
+            f"{body.scope!r} has no instances; scale it up first",
+            pointer="/scope",
+        )
     if not names:
         domains = sorted({each.update_domain for each in scope.roster.live})
         raise Problem(

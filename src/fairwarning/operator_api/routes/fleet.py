@@ -106,10 +106,10 @@ async def delete_instance(
 
 
 async def _page(control: Control, after: ScopeId, limit: int) -> list[Scope]:
-    """Return a page of the scopes that have instances."""
+    """Return a page of the scopes that have instances, and of the scale sets that have none."""
     found: list[Scope] = []
     while page := await control.store.scopes(after=after, limit=limit):
-        found += [each for each in page if each.roster.live]
+        found += [each for each in page if each.roster.live or control.views.has_scope(each.id)]
         after = page[-1].id
         if len(found) >= limit:
             break

@@ -44,7 +44,7 @@ async def plan_scale(control: Control, call: Call[NoQuery, ScaleBody]) -> ScaleP
         members=len(members),
         capacity=capacity,
         adds=max(0, capacity - len(members)),
-        removes=[instance.name for _, instance in members[capacity:]],
+        removes=[each.name for _, each in scale_sets.leavers_to(groups, capacity)],
     )
 
 
