@@ -90,3 +90,12 @@ async def test_the_first_version_of_the_login_has_its_own_endpoints(door: Door) 
     assert found["token_endpoint"].endswith(f"/{TENANT_ID}/oauth2/token")
     newer = await door.get(f"/{TENANT_ID}/v2.0/.well-known/openid-configuration")
     assert newer["token_endpoint"].endswith(f"/{TENANT_ID}/oauth2/v2.0/token")
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+async def test_the_graph_that_is_named_says_that_it_is_not_there(door: Door, method: str) -> None:
+    answer = await door.client.request(method, "/v1.0/servicePrincipals?$filter=appId eq 'x'")
+    assert answer.status_code == 404
+    error = answer.json()["error"]
+    assert error["code"] == "Request_ResourceNotFound"
+    assert "no Microsoft Graph" in error["message"]

@@ -65,6 +65,7 @@ class Login:
         return [
             *(Route(path, self._without_token(each, error_response)) for path, each in get.items()),
             Route("/tenants", self._tenants),
+            Route("/v1.0/{rest:path}", _no_graph, methods=_METHODS),
             *(
                 Route(path, self._without_token(each, oauth_response), methods=_METHODS)
                 for path, each in post.items()
@@ -169,6 +170,17 @@ class Login:
                 id_claims(token, issuer, grant.client_id, now_s, lasts_s)
             )
         return _json(body, headers=UNCACHED)
+
+
+async def _no_graph(_: Request) -> Response:
+    """Answers what az asks of Microsoft Graph, which is said to be here."""
+    return error_response(
+        ArmError(
+            404,
+            "Request_ResourceNotFound",
+            "There is no Microsoft Graph here: Fairwarning knows no users, groups or applications.",
+        )
+    )
 
 
 def _refuse_method(request: Request) -> None:

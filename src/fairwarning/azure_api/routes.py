@@ -6,6 +6,7 @@ from fairwarning.azure_api import (
     groups,
     operation_status,
     providers,
+    role_assignments,
     scheduled_events,
     subscriptions,
 )
@@ -29,4 +30,5 @@ TABLES: tuple[Routes, ...] = (
     deployments.ROUTES,
     scheduled_events.ROUTES,
     operation_status.ROUTES,
+    role_assignments.ROUTES,
 )
