@@ -92,10 +92,17 @@ async def test_the_first_version_of_the_login_has_its_own_endpoints(door: Door) 
     assert newer["token_endpoint"].endswith(f"/{TENANT_ID}/oauth2/v2.0/token")
 
 
-@pytest.mark.parametrize("method", ["GET", "POST"])
-async def test_the_graph_that_is_named_says_that_it_is_not_there(door: Door, method: str) -> None:
-    answer = await door.client.request(method, "/v1.0/servicePrincipals?$filter=appId eq 'x'")
+@pytest.mark.parametrize("what", ["users", "servicePrincipals", "groups", "applications"])
+async def test_the_graph_that_is_named_knows_nobody(door: Door, what: str) -> None:
+    assert await door.get(f"/v1.0/{what}?$filter=appId eq 'x'") == {"value": []}
+
+
+@pytest.mark.parametrize(("method", "path"), [
+    ("GET", "me"), ("GET", "users/ada"), ("GET", "gadgets"), ("POST", "applications"),
+])  # fmt: skip
+async def test_anything_else_of_the_graph_is_not_there(door: Door, method: str, path: str) -> None:
+    answer = await door.client.request(method, f"/v1.0/{path}")
     assert answer.status_code == 404
     error = answer.json()["error"]
     assert error["code"] == "Request_ResourceNotFound"
-    assert "no Microsoft Graph" in error["message"]
+    assert "no users" in error["message"]

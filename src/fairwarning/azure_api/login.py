@@ -36,6 +36,7 @@ LIFETIME_S = 3_599
 FORM_BYTES_MAX = 64 * 1024
 _OAUTH = ("/{tenant}/oauth2", "/{tenant}/oauth2/v2.0")
 """Where the two versions of the login are. The tenant `adfs` has the first one only."""
+_GRAPH_LISTS = frozenset({"users", "servicePrincipals", "groups", "applications"})
 _METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]
 _Handler = Callable[[Request], Awaitable[Response]]
 
@@ -65,7 +66,7 @@ class Login:
         return [
             *(Route(path, self._without_token(each, error_response)) for path, each in get.items()),
             Route("/tenants", self._tenants),
-            Route("/v1.0/{rest:path}", _no_graph, methods=_METHODS),
+            Route("/v1.0/{rest:path}", _graph, methods=_METHODS),
             *(
                 Route(path, self._without_token(each, oauth_response), methods=_METHODS)
                 for path, each in post.items()
@@ -172,13 +173,15 @@ class Login:
         return _json(body, headers=UNCACHED)
 
 
-async def _no_graph(_: Request) -> Response:
-    """Answers what az asks of Microsoft Graph, which is said to be here."""
+async def _graph(request: Request) -> Response:
+    """Answers what az asks of Microsoft Graph: there is nobody."""
+    if request.method == "GET" and request.path_params["rest"] in _GRAPH_LISTS:
+        return _json({"value": []})
     return error_response(
         ArmError(
             404,
             "Request_ResourceNotFound",
-            "There is no Microsoft Graph here: Fairwarning knows no users, groups or applications.",
+            "Fairwarning knows no users, groups or applications, only tokens.",
         )
     )
 
