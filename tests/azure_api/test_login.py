@@ -84,7 +84,13 @@ async def test_every_refusal_of_a_login_has_the_form_of_oauth(door: Door, path: 
     ]
     assert [each.status_code for each in refused] == [401, 400, 400, 405, 405]
     for answer in refused:
-        assert set(answer.json()) == {"error", "error_description"}
+        found = answer.json()
+        assert set(found) == {
+            "error", "error_description", "error_codes", "trace_id", "correlation_id"
+        }  # fmt: skip
+        assert all(f"AADSTS{code}: " in found["error_description"] for code in found["error_codes"])
+    assert refused[0].json()["error_codes"] == [7000215]
+    assert refused[2].json()["error_codes"] == []
     assert refused[3].headers["allow"] == "POST"
     assert refused[3].json()["error"] == "invalid_request"
     assert "AADSTS900561" in refused[3].json()["error_description"]

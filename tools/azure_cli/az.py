@@ -87,6 +87,10 @@ class Client:
         """Runs a command that must succeed, and returns what it prints."""
         return self._own(arguments, Expected()).json
 
+    def does(self, *arguments: str) -> None:
+        """Runs a command that must succeed, whatever it prints."""
+        self._own(arguments, Expected())
+
     def refused(self, *arguments: str, code: int = 1, says: str = "") -> None:
         """Runs a command that must fail with this exit code and one line that says why."""
         self._own(arguments, Expected(code=code, is_refused=True, says=says))
@@ -173,7 +177,7 @@ class Az(Client):
 
 def problem_of(said: Said, expected: Expected) -> str:
     """Returns what is wrong with the outcome; empty if nothing is. Pure."""
-    heard = said.errors.strip()[-_HEARD_MAX:]
+    heard = (said.errors.strip() or said.out.strip())[-_HEARD_MAX:]
     if said.code != expected.code:
         return f"exit code {said.code} instead of {expected.code}: {heard}"
     if "Traceback" in said.errors:

@@ -2,6 +2,7 @@
 
 import base64
 import logging
+import re
 from collections.abc import Mapping
 from typing import NamedTuple
 from urllib.parse import parse_qsl, unquote_plus
@@ -10,9 +11,12 @@ import msgspec
 from starlette.responses import Response
 
 from fairwarning.azure_api.errors import as_arm_error
+from fairwarning.azure_api.operations import new_operation_id
 
 UNCACHED = {"Cache-Control": "no-store", "Pragma": "no-cache"}
 _FIELDS_MAX = 50
+_NUMBER = re.compile(r"^AADSTS(\d+): ")
+"""The number with which Azure begins a description. Azure's clients show it by itself."""
 _log = logging.getLogger(__name__)
 
 
@@ -109,7 +113,14 @@ def _in_header(authorization: str | None) -> list[tuple[str, str]]:
 def oauth_response(error: Exception) -> Response:
     found = error if isinstance(error, OAuthError) else _as_oauth(error)
     headers = {"WWW-Authenticate": 'Basic realm="Fairwarning"'} if found.status == 401 else {}
-    body = {"error": found.code, "error_description": str(found)}
+    description = str(found)
+    body = {
+        "error": found.code,
+        "error_description": description,
+        "error_codes": [int(number) for number in _NUMBER.findall(description)],
+        "trace_id": new_operation_id(),
+        "correlation_id": new_operation_id(),
+    }
     return Response(
         msgspec.json.encode(body),
         found.status,
