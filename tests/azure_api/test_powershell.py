@@ -109,7 +109,7 @@ class PowerShell(NamedTuple):
         return answer.json()
 
     async def result(self, begun: httpx.Response) -> Any:
-        """Polls a PUT or PATCH as Microsoft.Rest.ClientRuntime.Azure does, and reads the resource."""
+        """Polls a PUT or PATCH as its client does, and then reads the resource."""
         url = begun.headers["Azure-AsyncOperation"]
         polled = await self.door.client.get(url, headers={**AUTOREST, **self.authorization})
         assert polled.json()["status"] == "Succeeded"
