@@ -48,6 +48,7 @@ def play_scale_set(client: Client) -> None:
     client.set_up()
     server = client.server
     require(client("login") == [], "there is no group yet")
+    client("login", str(server.azure()["tenant"]))
     made = client.flowing("create")
     wanted = {"state": "Succeeded", "capacity": 3, "enable": True, "notice": "PT5M"}
     require(made == wanted, f"the set is {wanted}, not {made}")

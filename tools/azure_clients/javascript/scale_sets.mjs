@@ -1,18 +1,20 @@
 // Does one thing to a scale set with the Azure SDK for JavaScript, and prints the result as JSON.
 //
-//     node scale_sets.mjs login | create | list | delete ID | restart ID
+//     node scale_sets.mjs login [TENANT] | create | list | delete ID | restart ID
 //
 // The login is that of DefaultAzureCredential: `fairwarning azure-setup --sdk` sets its variables.
+// With a TENANT it is that of ClientSecretCredential.
 
 import { ComputeManagementClient } from "@azure/arm-compute";
 import { ResourceManagementClient } from "@azure/arm-resources";
-import { DefaultAzureCredential } from "@azure/identity";
+import { ClientSecretCredential, DefaultAzureCredential } from "@azure/identity";
 
 const GROUP = "myResourceGroup";
 const SET = "pool";
+const [verb, ...rest] = process.argv.slice(2);
 const url = process.env.AZURE_AUTHORITY_HOST;
 const subscription = process.env.AZURE_SUBSCRIPTION_ID;
-const credential = new DefaultAzureCredential();
+const credential = verb === "login" && rest.length ? credentialOf(rest[0]) : new DefaultAzureCredential();
 const options = { endpoint: url, credentialScopes: [`${url}/.default`] };
 const compute = new ComputeManagementClient(credential, subscription, options);
 const resources = new ResourceManagementClient(credential, subscription, options);
@@ -64,7 +66,12 @@ const verbs = {
   },
 };
 
-const [verb, ...rest] = process.argv.slice(2);
+function credentialOf(tenant) {
+  const { AZURE_CLIENT_ID, AZURE_CLIENT_SECRET } = process.env;
+  const options = { authorityHost: url, disableInstanceDiscovery: true };
+  return new ClientSecretCredential(tenant, AZURE_CLIENT_ID, AZURE_CLIENT_SECRET, options);
+}
+
 try {
   console.log(JSON.stringify(await verbs[verb](...rest)));
 } catch (error) {

@@ -1,6 +1,6 @@
 """Does one thing to a scale set with the Azure SDK of 2020, and prints the result as JSON.
 
-    python scale_sets.py login | create | list | delete ID | restart ID
+    python scale_sets.py login [TENANT] | create | list | delete ID | restart ID
 
 It finds the cloud with msrestazure and logs in with ADAL, in the first version of the login. Its
 variables are those of `fairwarning azure-setup --sdk`.
@@ -33,19 +33,19 @@ MODEL = {
 
 
 class Client:
-    def __init__(self) -> None:
+    def __init__(self, tenant: str) -> None:
         url, subscription = os.environ["AZURE_AUTHORITY_HOST"], os.environ["AZURE_SUBSCRIPTION_ID"]
         credentials = ServicePrincipalCredentials(
             client_id=os.environ["AZURE_CLIENT_ID"],
             secret=os.environ["AZURE_CLIENT_SECRET"],
-            tenant=os.environ["AZURE_TENANT_ID"],
+            tenant=tenant,
             cloud_environment=get_cloud_from_metadata_endpoint(url),
         )
         self.compute = ComputeManagementClient(credentials, subscription, base_url=url)
         self.resources = ResourceManagementClient(credentials, subscription, base_url=url)
         self.sets = self.compute.virtual_machine_scale_sets
 
-    def login(self) -> Any:
+    def login(self, _: str = "") -> Any:
         return [each.name for each in self.resources.resource_groups.list()]
 
     def create(self) -> Any:
@@ -73,8 +73,9 @@ class Client:
 
 
 def main(verb: str, *rest: str) -> None:
+    tenant = rest[0] if verb == "login" and rest else os.environ["AZURE_TENANT_ID"]
     try:
-        print(json.dumps(getattr(Client(), verb)(*rest)))
+        print(json.dumps(getattr(Client(tenant), verb)(*rest)))
     except Exception as error:
         sys.exit(f"ERROR: {' '.join(str(error).split())}")
 
