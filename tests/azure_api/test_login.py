@@ -1,105 +1,41 @@
 """Azure's clients find the server, trust it and log in; nobody else does."""
 
-import base64
 import json
 import re
 import socket
 import ssl
-from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any, NamedTuple
-from urllib.parse import urlencode
+from typing import Any
 
 import httpx
 import pytest
-import pytest_asyncio
-from hypothesis import event, given
-from hypothesis import strategies as st
 
+from fairwarning.azure_api.discovery import TENANT_ID
 from fairwarning.azure_api.login import (
     FORM_BYTES_MAX,
     LIFETIME_S,
-    TENANT_ID,
-    OAuthError,
-    read_client_secret,
 )
 from fairwarning.node import CannotListen, Node, NodeSettings, NotOnThisMachine
 from fairwarning.operator_api.auth import Role, Tokens
 from fairwarning.operator_api.server import Tls
-from tests.operator_api.rig import ME, Rig, running
+from tests.azure_api.login_client import Door
+from tests.azure_api.test_oauth import FORM, GRANT
+from tests.operator_api.rig import ME, running
 from tests.operator_api.test_auth import bearer, make_certificate, token
 from tests.support.patience import HANG_S
 
-FORM = "application/x-www-form-urlencoded"
 VERSION = "api-version=2022-09-01"
 OPEN_PATHS = (
     f"/metadata/endpoints?{VERSION}",
     "/adfs/.well-known/openid-configuration",
     f"/{TENANT_ID}/v2.0/.well-known/openid-configuration",
+    f"/{TENANT_ID}/.well-known/openid-configuration",
+    "/adfs/discovery/keys",
     "/aliases.json",
 )
 
 
-class Door(NamedTuple):
-    rig: Rig
-    client: httpx.AsyncClient
-    """Over TLS, trusting nothing but the authority that the operator API names."""
-
-    async def get(self, path: str) -> Any:
-        answer = await self.client.get(path)
-        assert answer.status_code == 200, answer.text
-        return answer.json()
-
-    async def log_in(self, secret: str, **more: str) -> httpx.Response:
-        form = {"grant_type": "client_credentials", "client_id": "any", "client_secret": secret}
-        return await self.client.post("/adfs/oauth2/token", data={**form, **more})
-
-
-@pytest.fixture(scope="session")
-def tls_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("tls")
-
-
-@pytest_asyncio.fixture
-async def door(tls_folder: Path) -> AsyncIterator[Door]:
-    async with running(azure=("127.0.0.1", 0), azure_folder=tls_folder) as rig:
-        told = await rig.get("/azure")
-        assert told["url"] == rig.node.azure_url
-        trust = ssl.create_default_context(cadata=told["ca"])
-        async with httpx.AsyncClient(verify=trust, base_url=told["url"], timeout=HANG_S) as client:
-            yield Door(rig, client)
-
-
-async def test_a_cloud_is_announced_under_the_name_that_the_client_used(door: Door) -> None:
-    port = httpx.URL(door.rig.node.azure_url).port
-    for base in (f"https://127.0.0.1:{port}", f"https://localhost:{port}"):
-        cloud = await door.get(f"{base}/metadata/endpoints?{VERSION}")
-        assert cloud["resourceManager"] == base
-        assert cloud["authentication"]["audiences"] == [f"{base}/"]
-        assert cloud["suffixes"] == {}
-        login = cloud["authentication"]["loginEndpoint"]
-        assert login == f"{base}/adfs", "another path makes clients ask Microsoft about it"
-        found = await door.get(f"{login}/.well-known/openid-configuration")
-        assert found["token_endpoint"] == f"{base}/adfs/oauth2/token"
-        assert found["authorization_endpoint"].startswith(base)
-
-
-@pytest.mark.parametrize(("version", "kind"), [
-    ("2015-01-01", list), ("2018-05-01", list), ("2019-05-01", list),
-    ("2019-10-01", dict), ("2022-09-01", dict),
-])  # fmt: skip
-async def test_old_versions_list_the_clouds(door: Door, version: str, kind: type) -> None:
-    assert isinstance(await door.get(f"/metadata/endpoints?api-version={version}"), kind)
-
-
-@pytest.mark.parametrize("query", ["", "?api-version=", "?api-version=new"])
-async def test_a_cloud_is_announced_to_those_who_name_a_version(door: Door, query: str) -> None:
-    answer = await door.client.get(f"/metadata/endpoints{query}")
-    assert answer.status_code == 400
-    assert "ApiVersionParameter" in answer.json()["error"]["code"]
-
-
-@pytest.mark.parametrize("place", ["/adfs", f"/{TENANT_ID}/v2.0", "/common/v2.0"])
+@pytest.mark.parametrize("place", ["/adfs", f"/{TENANT_ID}", f"/{TENANT_ID}/v2.0", "/common/v2.0"])
 async def test_whoever_has_a_token_logs_in_with_it_and_is_known_by_its_name(
     door: Door, place: str
 ) -> None:
@@ -115,6 +51,49 @@ async def test_whoever_has_a_token_logs_in_with_it_and_is_known_by_its_name(
     assert made["expires_in"] == LIFETIME_S
     me = await door.client.get("/api/v1/me", headers=bearer(made["access_token"]))
     assert me.json() == {"name": "a-operator", "role": "operator"}
+
+
+@pytest.mark.parametrize("place", ["adfs", TENANT_ID, "common"])
+async def test_a_client_that_names_a_resource_is_answered_in_the_first_versions_form(
+    door: Door, place: str
+) -> None:
+    secret = await token(door.rig, "viewer")
+    resource = "https://management.example/"
+    answer = await door.log_in(secret, f"/{place}/oauth2/token", resource=resource)
+    assert answer.status_code == 200
+    now = door.rig.clock.now() // 1000
+    assert answer.json() == {
+        "token_type": "Bearer",
+        "expires_in": str(LIFETIME_S),
+        "ext_expires_in": str(LIFETIME_S),
+        "expires_on": str(now + LIFETIME_S),
+        "not_before": str(now),
+        "resource": resource,
+        "access_token": secret,
+    }
+
+
+@pytest.mark.parametrize("path", ["/adfs/oauth2", f"/{TENANT_ID}/oauth2", "/x/oauth2/v2.0"])
+async def test_every_refusal_of_a_login_has_the_form_of_oauth(door: Door, path: str) -> None:
+    refused = [
+        await door.log_in("guessed", f"{path}/token"),
+        await door.log_in("guessed", f"{path}/token", grant_type="password"),
+        await door.client.post(f"{path}/token", json={}),
+        await door.client.get(f"{path}/token"),
+        await door.client.put(f"{path}/token"),
+    ]
+    assert [each.status_code for each in refused] == [401, 400, 400, 405, 405]
+    for answer in refused:
+        found = answer.json()
+        assert set(found) == {
+            "error", "error_description", "error_codes", "trace_id", "correlation_id"
+        }  # fmt: skip
+        assert all(f"AADSTS{code}: " in found["error_description"] for code in found["error_codes"])
+    assert refused[0].json()["error_codes"] == [7000215]
+    assert refused[2].json()["error_codes"] == []
+    assert refused[3].headers["allow"] == "POST"
+    assert refused[3].json()["error"] == "invalid_request"
+    assert "AADSTS900561" in refused[3].json()["error_description"]
 
 
 async def test_the_client_may_say_who_it_is_in_a_header(door: Door) -> None:
@@ -204,9 +183,6 @@ async def test_a_revoked_token_is_told_how_azures_clients_get_another(door: Door
     assert "FAIRWARNING_TOKEN" not in answer.text
 
 
-GRANT = b"grant_type=client_credentials"
-
-
 @pytest.mark.parametrize(("media_type", "raw", "status"), [
     ("application/json", b'{"grant_type": "client_credentials"}', 400),
     (FORM, b"", 400),
@@ -226,29 +202,6 @@ async def test_a_form_that_cannot_be_read_is_refused(
     assert answer.status_code == status
     assert answer.json()["error"] == "invalid_request"
     assert answer.json()["error_description"]
-
-
-@given(
-    st.sampled_from([FORM, f"{FORM}; charset=utf-8", "text/plain", ""]),
-    st.binary(max_size=60) | st.builds(lambda text: GRANT + b"&" + text, st.binary(max_size=30)),
-    st.none() | st.text(max_size=20) | st.builds(
-        lambda text: "Basic " + base64.b64encode(text).decode(), st.binary(max_size=20)),
-)  # fmt: skip
-def test_whatever_is_sent_gets_a_secret_or_a_refusal(
-    media_type: str, raw: bytes, authorization: str | None
-) -> None:
-    try:
-        found = read_client_secret(media_type, raw, authorization)
-    except OAuthError as refused:
-        found = str(refused)
-        event(refused.code)
-    assert isinstance(found, str)
-
-
-@given(st.text(st.characters(codec="utf-8"), min_size=1))
-def test_a_secret_arrives_as_it_was_sent(secret: str) -> None:
-    form = {"grant_type": "client_credentials", "client_secret": secret}
-    assert read_client_secret(FORM, urlencode(form).encode(), None) == secret
 
 
 @pytest.mark.parametrize("headers", [{"Host": "evil.example"}, {"Origin": "https://evil.example"}])

@@ -170,11 +170,15 @@ def test_for_the_sdks_it_prints_their_environment(rig: Rig) -> None:
     found = dict(line.removeprefix("export ").split("=", 1) for line in lines)
     assert found == {
         "REQUESTS_CA_BUNDLE": str(rig.ca_file),
+        "NODE_EXTRA_CA_CERTS": str(rig.ca_file),
         "AZURE_AUTHORITY_HOST": URL,
         "AZURE_TENANT_ID": "adfs",
         "AZURE_CLIENT_ID": "azure-it",
         "AZURE_CLIENT_SECRET": SECRET,
         "AZURE_SUBSCRIPTION_ID": "sub",
+        "AZURE_CLOUD_ENVIRONMENT": URL,
+        "AZURE_TENANT": "adfs",
+        "AZURE_SECRET": SECRET,
     }
 
 

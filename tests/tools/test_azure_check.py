@@ -23,6 +23,7 @@ def test_a_command_that_did_as_it_must_passes(said: Said, expected: Expected) ->
     ("said", "expected", "problem"),
     [
         (Said(1, "", "ERROR: no"), Expected(), "exit code 1 instead of 0: ERROR: no"),
+        (Said(2, "fatal: no", ""), Expected(), "exit code 2 instead of 0: fatal: no"),
         (Said(0, "{}", ""), REFUSED, "exit code 0 instead of 1"),
         (Said(1, "", "ERROR: NotFound\nTraceback (most recent call last):"), REFUSED, "traceback"),
         (Said(1, "", "NotFound"), REFUSED, "not one line of ERROR"),

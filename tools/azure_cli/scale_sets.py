@@ -23,6 +23,7 @@ _UNIFORM = ("--orchestration-mode", "Uniform")
 
 def play_documented(az: Az) -> None:
     """Runs the lines of Microsoft's page about Terminate, and what may follow them."""
+    require(az("role", "assignment", "list") == [], "roles belong to tokens")
     az("group", "create", "--name", "myResourceGroup", "--location", "westeurope")
     this = (*GROUP, "--name", "myVMScaleSet")
     az.flowing(

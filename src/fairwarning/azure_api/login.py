@@ -1,14 +1,13 @@
 """Serves the endpoints where Azure's clients discover this server and log in.
 
 The client secret of a service principal is one of this server's tokens. The access token that the
-client gets is the same token, so a revoked token is refused everywhere.
+client gets is the same token, so a revoked token is refused everywhere. An id token, which is
+signed, only says who logged in: it opens nothing.
 """
 
-import base64
-import logging
 from collections.abc import Awaitable, Callable, Mapping
 from html import escape
-from urllib.parse import parse_qsl, unquote_plus, urlsplit
+from urllib.parse import urlsplit
 
 import msgspec
 from starlette.requests import Request
@@ -17,31 +16,29 @@ from starlette.routing import Route
 
 from fairwarning.azure_api.app import error_response, refuse_version
 from fairwarning.azure_api.catalogue import alias_document
-from fairwarning.azure_api.errors import ArmError, as_arm_error
-from fairwarning.operator_api.auth import Role
+from fairwarning.azure_api.discovery import (
+    OLDEST_VERSION,
+    TENANT_ID,
+    endpoints,
+    openid_configuration,
+)
+from fairwarning.azure_api.errors import ArmError
+from fairwarning.azure_api.oauth import UNCACHED, Grant, OAuthError, oauth_response, read_grant
+from fairwarning.azure_api.signing_key import SigningKey
+from fairwarning.core.instants import Instant
+from fairwarning.operator_api.auth import Role, Token
 from fairwarning.operator_api.browser_protection import page_headers, refuse_foreign
 from fairwarning.operator_api.context import Control
 from fairwarning.operator_api.dispatch import Dispatch, read_all
 
-TENANT_ID = "66616972-7761-4e69-8e67-000000000000"
-"""The id of the only tenant. All tenant names that a client uses mean this tenant."""
 LIFETIME_S = 3_599
 """The lifetime of an access token, as on Azure. A client then asks for a new one."""
 FORM_BYTES_MAX = 64 * 1024
-_FIELDS_MAX = 50
-_LAST_ARRAY_VERSION = "2019-05-01"
-_UNCACHED = {"Cache-Control": "no-store", "Pragma": "no-cache"}
-_log = logging.getLogger(__name__)
+_OAUTH = ("/{tenant}/oauth2", "/{tenant}/oauth2/v2.0")
+"""Where the two versions of the login are. The tenant `adfs` has the first one only."""
+_GRAPH_LISTS = frozenset({"users", "servicePrincipals", "groups", "applications"})
+_METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]
 _Handler = Callable[[Request], Awaitable[Response]]
-
-
-class OAuthError(Exception):
-    """A refusal in the format of OAuth. az prints its description."""
-
-    def __init__(self, status: int, code: str, description: str) -> None:
-        super().__init__(description)
-        self.status = status
-        self.code = code
 
 
 class Login:
@@ -49,27 +46,29 @@ class Login:
         self._control = control
         self._dispatch = dispatch
         self._needs_token = needs_token
+        self._key = SigningKey(control.store)
         self._aliases = msgspec.json.encode(alias_document())
 
     def routes(self) -> list[Route]:
         get: dict[str, _Handler] = {
             "/metadata/endpoints": self._endpoints,
             "/aliases.json": self._image_aliases,
-            "/adfs/.well-known/openid-configuration": self._adfs_configuration,
-            "/{tenant}/v2.0/.well-known/openid-configuration": self._tenant_configuration,
-            "/adfs/oauth2/authorize": self._login_page,
-            "/{tenant}/oauth2/v2.0/authorize": self._login_page,
+            "/{tenant}/.well-known/openid-configuration": self._openid_configuration,
+            "/{tenant}/v2.0/.well-known/openid-configuration": self._openid_configuration,
+            "/{tenant}/discovery/keys": self._keys,
+            **{f"{oauth}/authorize": self._login_page for oauth in _OAUTH},
         }
         post: dict[str, _Handler] = {
             f"{oauth}/{name}": handler
-            for oauth in ("/adfs/oauth2", "/{tenant}/oauth2/v2.0")
+            for oauth in _OAUTH
             for name, handler in (("token", self._token), ("devicecode", self._device_code))
         }
         return [
             *(Route(path, self._without_token(each, error_response)) for path, each in get.items()),
             Route("/tenants", self._tenants),
+            Route("/v1.0/{rest:path}", _graph, methods=_METHODS),
             *(
-                Route(path, self._without_token(each, oauth_response), methods=["POST"])
+                Route(path, self._without_token(each, oauth_response), methods=_METHODS)
                 for path, each in post.items()
             ),
         ]
@@ -106,20 +105,20 @@ class Login:
         return answer
 
     async def _endpoints(self, request: Request) -> Response:
-        version = api_version(request)
-        found = endpoints(self._base_url(request))
-        return _json([found] if version[:10] <= _LAST_ARRAY_VERSION else found)
+        version = api_version(request, OLDEST_VERSION)
+        return _json(endpoints(self._base_url(request), version))
 
     async def _image_aliases(self, _: Request) -> Response:
         return Response(self._aliases, media_type="application/json")
 
-    async def _adfs_configuration(self, request: Request) -> Response:
-        base = f"{self._base_url(request)}/adfs"
-        return _json(openid_configuration(base, f"{base}/oauth2"))
+    async def _openid_configuration(self, request: Request) -> Response:
+        tenant = f"{self._base_url(request)}/{request.path_params['tenant']}"
+        version = "/v2.0" if request.url.path.split("/")[2] == "v2.0" else ""
+        keys = f"{tenant}/discovery/keys"
+        return _json(openid_configuration(f"{tenant}{version}", f"{tenant}/oauth2{version}", keys))
 
-    async def _tenant_configuration(self, request: Request) -> Response:
-        base = f"{self._base_url(request)}/{request.path_params['tenant']}"
-        return _json(openid_configuration(f"{base}/v2.0", f"{base}/oauth2/v2.0"))
+    async def _keys(self, _: Request) -> Response:
+        return _json({"keys": [await self._key.published()]})
 
     async def _tenants(self, request: Request) -> Response:
         try:
@@ -138,21 +137,23 @@ class Login:
     async def _login_page(self, request: Request) -> Response:
         return Response(
             login_page(request.query_params),
-            headers={**page_headers(form_action=OWN_FORMS), **_UNCACHED},
+            headers={**page_headers(form_action=OWN_FORMS), **UNCACHED},
             media_type="text/html",
         )
 
     async def _device_code(self, request: Request) -> Response:
+        _refuse_method(request)
         path = request.url.path.removesuffix("devicecode")
-        return _json(device_code(f"{self._base_url(request)}{path}authorize"), headers=_UNCACHED)
+        return _json(device_code(f"{self._base_url(request)}{path}authorize"), headers=UNCACHED)
 
     async def _token(self, request: Request) -> Response:
-        secret = read_client_secret(
+        _refuse_method(request)
+        grant = read_grant(
             request.headers.get("content-type", ""),
             await read_all(request, FORM_BYTES_MAX),
             request.headers.get("authorization"),
         )
-        token = await self._control.tokens.valid(secret)
+        token = await self._control.tokens.valid(grant.secret)
         if token is None:
             raise OAuthError(
                 401,
@@ -161,137 +162,93 @@ class Login:
                 "that is valid: wrong, revoked and expired ones are refused alike. Make one with "
                 "`fairwarning azure-setup`, and log in with that.",
             )
-        lasts_s = LIFETIME_S
-        if token.expires_ms is not None:
-            left_s = (token.expires_ms - self._control.clock.now()) // 1000
-            lasts_s = max(1, min(LIFETIME_S, left_s))
-        body = {
-            "token_type": "Bearer",
-            "expires_in": lasts_s,
-            "ext_expires_in": lasts_s,
-            "access_token": secret,
-        }
-        return _json(body, headers=_UNCACHED)
+        now_s = self._control.clock.now() // 1000
+        lasts_s = _lifetime_s(token, self._control.clock.now())
+        body = token_json(grant, now_s, lasts_s)
+        if "openid" in grant.scopes:
+            issuer = f"{self._base_url(request)}{issuer_path(request.url.path)}"
+            body["id_token"] = await self._key.sign(
+                id_claims(token, issuer, grant.client_id, now_s, lasts_s)
+            )
+        return _json(body, headers=UNCACHED)
 
 
-def api_version(request: Request) -> str:
-    """Returns the request's api-version. Raises ArmError if it is missing or invalid."""
+async def _graph(request: Request) -> Response:
+    """Answers what az asks of Microsoft Graph: there is nobody."""
+    if request.method == "GET" and request.path_params["rest"] in _GRAPH_LISTS:
+        return _json({"value": []})
+    return error_response(
+        ArmError(
+            404,
+            "Request_ResourceNotFound",
+            "Fairwarning knows no users, groups or applications, only tokens.",
+        )
+    )
+
+
+def _refuse_method(request: Request) -> None:
+    if request.method != "POST":
+        raise OAuthError(
+            405,
+            "invalid_request",
+            "AADSTS900561: The endpoint only accepts POST requests. Received a "
+            f"{request.method} request.",
+            {"Allow": "POST"},
+        )
+
+
+def _lifetime_s(token: Token, now: Instant) -> int:
+    if token.expires_ms is None:
+        return LIFETIME_S
+    return max(1, min(LIFETIME_S, (token.expires_ms - now) // 1000))
+
+
+def issuer_path(token_path: str) -> str:
+    """Returns the path of the issuer whose endpoint for tokens is at this path."""
+    _, tenant, *rest = token_path.split("/")
+    return f"/{tenant}/v2.0" if "v2.0" in rest else f"/{tenant}"
+
+
+def token_json(grant: Grant, now_s: int, lasts_s: int) -> dict[str, object]:
+    """Returns the answer to a login.
+
+    A client that names a resource speaks the first version, in which all values are texts.
+    """
+    times = {"expires_in": lasts_s, "ext_expires_in": lasts_s}
+    body: dict[str, object] = {"token_type": "Bearer", **times, "access_token": grant.secret}
+    if grant.resource:
+        times |= {"expires_on": now_s + lasts_s, "not_before": now_s}
+        body |= {name: str(value) for name, value in times.items()}
+        body["resource"] = grant.resource
+    return body
+
+
+def id_claims(
+    token: Token, issuer: str, client_id: str, now_s: int, lasts_s: int
+) -> Mapping[str, object]:
+    return {
+        "iss": issuer,
+        "aud": client_id,
+        "sub": token.id,
+        "name": token.name,
+        "tid": TENANT_ID,
+        "iat": now_s,
+        "nbf": now_s,
+        "exp": now_s + lasts_s,
+        "ver": "2.0" if issuer.endswith("/v2.0") else "1.0",
+    }
+
+
+def api_version(request: Request, *known: str) -> str:
+    """Returns the request's api-version, which is one of `known` or a date.
+
+    Raises ArmError if it is missing or invalid.
+    """
     query = {name.lower(): value for name, value in request.query_params.items()}
     version = query.get("api-version", "")
-    refuse_version(version)
+    if version not in known:
+        refuse_version(version)
     return version
-
-
-def endpoints(base: str) -> Mapping[str, object]:
-    """Returns the endpoints of this cloud.
-
-    Clients do not ask Microsoft about a login URL that ends in /adfs.
-    """
-    return {
-        "name": "Fairwarning",
-        "resourceManager": base,
-        "authentication": {
-            "loginEndpoint": f"{base}/adfs",
-            "audiences": [f"{base}/"],
-            "tenant": TENANT_ID,
-            "identityProvider": "ADFS",
-        },
-        "suffixes": {},
-        "vmImageAliasDoc": f"{base}/aliases.json",
-    }
-
-
-def openid_configuration(issuer: str, oauth: str) -> Mapping[str, object]:
-    return {
-        "issuer": issuer,
-        "authorization_endpoint": f"{oauth}/authorize",
-        "token_endpoint": f"{oauth}/token",
-        "device_authorization_endpoint": f"{oauth}/devicecode",
-        "token_endpoint_auth_methods_supported": ["client_secret_post", "client_secret_basic"],
-        "grant_types_supported": ["client_credentials"],
-        "response_types_supported": ["token"],
-    }
-
-
-def read_client_secret(media_type: str, raw: bytes, authorization: str | None) -> str:
-    """Reads the client's secret from a request for an access token. Raises OAuthError."""
-    form = read_form(media_type, raw)
-    grant = form.get("grant_type")
-    if grant is None:
-        raise _invalid("AADSTS900144: The form must contain 'grant_type'; send client_credentials.")
-    if grant != "client_credentials":
-        raise OAuthError(
-            400,
-            "unsupported_grant_type",
-            "AADSTS70003: Fairwarning knows service principals only, not the grant type "
-            f"'{grant[:60]}'. Log in with `az login --service-principal`; "
-            "`fairwarning azure-setup --run` does that.",
-        )
-    given = [*_secret_in_form(form), *_secret_in_header(authorization)]
-    if len(given) > 1:
-        raise _invalid("The secret is given in the form and in the header; send it once.")
-    if not given:
-        raise OAuthError(
-            401,
-            "invalid_client",
-            "AADSTS7000218: The request must contain 'client_secret', a token of Fairwarning; "
-            "certificates and assertions are not taken.",
-        )
-    return given[0]
-
-
-def read_form(media_type: str, raw: bytes) -> Mapping[str, str]:
-    if media_type.partition(";")[0].strip().lower() != "application/x-www-form-urlencoded":
-        raise _invalid("Send the request as application/x-www-form-urlencoded.")
-    try:
-        pairs = parse_qsl(
-            raw.decode("ascii"), keep_blank_values=True, strict_parsing=bool(raw),
-            errors="strict", max_num_fields=_FIELDS_MAX,
-        )  # fmt: skip
-    except ValueError:
-        raise _invalid("AADSTS90023: The form cannot be read; mend how it is encoded.") from None
-    form = dict(pairs)
-    if len(form) < len(pairs):
-        raise _invalid("The form names something twice; send each parameter once.")
-    return form
-
-
-def _secret_in_form(form: Mapping[str, str]) -> list[str]:
-    return [form["client_secret"]] if form.get("client_secret") else []
-
-
-def _secret_in_header(authorization: str | None) -> list[str]:
-    if authorization is None:
-        return []
-    scheme, _, text = authorization.partition(" ")
-    try:
-        if scheme.lower() != "basic":
-            raise ValueError(scheme)
-        decoded = base64.b64decode(text.strip(), validate=True).decode("ascii")
-    except ValueError:
-        raise _invalid(
-            "The header Authorization must be Basic with client id and secret."
-        ) from None
-    return [unquote_plus(decoded.partition(":")[2])]
-
-
-def oauth_response(error: Exception) -> Response:
-    found = error if isinstance(error, OAuthError) else _as_oauth(error)
-    headers = {"WWW-Authenticate": 'Basic realm="Fairwarning"'} if found.status == 401 else {}
-    body = {"error": found.code, "error_description": str(found)}
-    return _json(body, found.status, headers={**_UNCACHED, **headers})
-
-
-def _as_oauth(error: Exception) -> OAuthError:
-    same = as_arm_error(error)
-    if same.status == 500:
-        _log.error("a login broke", exc_info=error)
-    code = "temporarily_unavailable" if same.status >= 500 else "invalid_request"
-    return OAuthError(same.status, code, same.failure.message)
-
-
-def _invalid(description: str) -> OAuthError:
-    return OAuthError(400, "invalid_request", description)
 
 
 def _json(body: object, status: int = 200, *, headers: Mapping[str, str] | None = None) -> Response:

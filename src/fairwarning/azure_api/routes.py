@@ -9,6 +9,7 @@ from fairwarning.azure_api import (
     maintenance,
     operation_status,
     providers,
+    role_assignments,
     scheduled_events,
     subscriptions,
     tags,
@@ -37,4 +38,5 @@ TABLES: tuple[Routes, ...] = (
     tags.ROUTES,
     maintenance.ROUTES,
     autoscale.ROUTES,
+    role_assignments.ROUTES,
 )

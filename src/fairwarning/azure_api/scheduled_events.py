@@ -4,10 +4,10 @@ import re
 from collections.abc import AsyncIterator
 from typing import NamedTuple
 
+from fairwarning.azure_api.discovery import TENANT_ID
 from fairwarning.azure_api.errors import ArmError, Failure, not_found
 from fairwarning.azure_api.fleet_view import find_vm, scopes_of_resource
 from fairwarning.azure_api.lists import list_reply
-from fairwarning.azure_api.login import TENANT_ID
 from fairwarning.azure_api.paths import ResourcePath
 from fairwarning.azure_api.request import Arm, ArmCall, Json, Reply, Routes
 from fairwarning.core.document import visible_events

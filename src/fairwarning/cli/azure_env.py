@@ -46,15 +46,26 @@ def environment(access: Access, around: Mapping[str, str]) -> dict[str, str]:
     return found
 
 
+# As a tenant, this word keeps the SDKs from asking Microsoft whether the authority is known.
+_TENANT = "adfs"
+
+
 def sdk_environment(access: Access) -> dict[str, str]:
-    """Return the variables that DefaultAzureCredential reads, and the subscription's id."""
+    """Return the variables that DefaultAzureCredential and Ansible's azure.azcollection read.
+
+    Node.js does not trust what REQUESTS_CA_BUNDLE names, so it has a variable of its own.
+    """
+    trusted = {} if access.ca_file is None else {"NODE_EXTRA_CA_CERTS": access.ca_file}
     return {
+        **trusted,
         "AZURE_AUTHORITY_HOST": access.url,
-        # This value keeps the SDKs from asking Microsoft whether the authority is known.
-        "AZURE_TENANT_ID": "adfs",
+        "AZURE_TENANT_ID": _TENANT,
         "AZURE_CLIENT_ID": access.client_id,
         "AZURE_CLIENT_SECRET": access.secret,
         "AZURE_SUBSCRIPTION_ID": access.subscription,
+        "AZURE_CLOUD_ENVIRONMENT": access.url,
+        "AZURE_TENANT": _TENANT,
+        "AZURE_SECRET": access.secret,
     }
 
 

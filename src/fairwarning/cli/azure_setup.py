@@ -49,7 +49,7 @@ def _cloud(_: click.Context, __: click.Parameter, value: str) -> str:
 Examples:
   fairwarning azure-setup                  the lines to paste into a shell
   eval "$(fairwarning azure-setup --run)"  the same, done
-  fairwarning azure-setup --sdk            the environment of the SDKs
+  fairwarning azure-setup --sdk            the environment of the SDKs and Ansible
   fairwarning azure-setup --role viewer --expires 8h
   fairwarning azure-setup --undo
 """,
@@ -81,7 +81,7 @@ Examples:
 @click.option(
     "--sdk",
     is_flag=True,
-    help="Print environment variables for the Azure SDKs instead of az commands.",
+    help="Print environment variables for the Azure SDKs and Ansible instead of az commands.",
 )
 @click.option("--run", is_flag=True, help="Run the az commands instead of printing them.")
 @click.option(

@@ -290,3 +290,11 @@ async def test_the_same_interface_put_twice_at_once_keeps_its_address(
     assert [each.key for each in await store.records(KIND, limit=9)] == ["10.9.0.9"]
     code, _ = await azure.refused("PUT", f"{NICS}/two", body)
     assert code == "PrivateIPAddressInUse"
+
+
+async def test_an_interface_shows_the_settings_that_nobody_gave(azure: VmClient) -> None:
+    await azure.network()
+    shown = (await azure.interface("plain"))["properties"]
+    assert shown["dnsSettings"] == {"dnsServers": [], "appliedDnsServers": []}
+    assert shown["enableIPForwarding"] is False
+    assert shown["enableAcceleratedNetworking"] is False

@@ -1,6 +1,6 @@
 """The route that tells how az and the SDKs reach this server."""
 
-from fairwarning.azure_api.login import TENANT_ID
+from fairwarning.azure_api.discovery import TENANT_ID
 from fairwarning.core.resources import DEFAULT_SUBSCRIPTION
 from fairwarning.operator_api import schemas
 from fairwarning.operator_api.auth import Role

@@ -1,0 +1,69 @@
+"""What the server signs can be checked with the key that it publishes."""
+
+import asyncio
+from typing import Any
+
+import jwt
+import pytest
+
+from fairwarning.azure_api.login import LIFETIME_S
+from fairwarning.azure_api.signing_key import KEY, KIND, SigningKey
+from fairwarning.core.model import ENGINE
+from fairwarning.engine.clocks import VirtualClock
+from fairwarning.stores.memory import MemoryStore
+from tests.azure_api.login_client import Door
+from tests.operator_api.test_auth import token
+
+
+async def published_key(door: Door) -> Any:
+    found = await door.get("/adfs/.well-known/openid-configuration")
+    (key,) = (await door.get(found["jwks_uri"]))["keys"]
+    return key
+
+
+async def test_an_id_token_can_be_checked_with_the_published_key(door: Door) -> None:
+    secret = await token(door.rig, "operator")
+    made = (await door.log_in(secret, scope="openid", client_id="me")).json()
+    key = await published_key(door)
+    issuer = f"{door.rig.node.azure_url}/adfs"
+    assert jwt.get_unverified_header(made["id_token"])["kid"] == key["kid"]
+    claims = jwt.decode(
+        made["id_token"], jwt.PyJWK(key), algorithms=["RS256"], audience="me", issuer=issuer,
+        options={"verify_exp": False, "verify_iat": False},
+    )  # fmt: skip
+    assert claims["exp"] - claims["iat"] == LIFETIME_S
+    assert claims["name"] == "a-operator"
+    assert secret not in made["id_token"]
+
+
+async def test_an_id_token_opens_nothing(door: Door) -> None:
+    secret = await token(door.rig, "operator")
+    made = (await door.log_in(secret, scope="openid")).json()
+    headers = {"Authorization": f"Bearer {made['id_token']}"}
+    answer = await door.client.get("/subscriptions?api-version=2022-12-01", headers=headers)
+    assert answer.status_code == 401
+
+
+async def test_who_does_not_ask_for_an_id_token_gets_none(door: Door) -> None:
+    secret = await token(door.rig, "viewer")
+    assert "id_token" not in (await door.log_in(secret, scope="https://x//.default")).json()
+
+
+@pytest.fixture
+def store() -> MemoryStore:
+    return MemoryStore(VirtualClock())
+
+
+async def test_all_nodes_publish_the_same_key_and_no_secret(store: MemoryStore) -> None:
+    nodes = [SigningKey(store) for _ in range(3)]
+    published = await asyncio.gather(*(node.published() for node in nodes))
+    assert published[0] == published[1] == published[2]
+    assert set(published[0]) == {"kty", "use", "alg", "kid", "n", "e"}
+
+
+async def test_a_store_with_another_past_has_another_key(store: MemoryStore) -> None:
+    key = SigningKey(store)
+    before = await key.published()
+    await store.drop(KIND, KEY, by=ENGINE)
+    after = await key.published()
+    assert after["n"] != before["n"]

@@ -1,0 +1,1 @@
+"""Checks clients of Azure other than az."""
