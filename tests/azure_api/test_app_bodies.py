@@ -34,8 +34,8 @@ def test_too_many_or_too_long_tags_are_refused_in_few_words(tags: dict[str, str]
 
 
 async def sent(arm: ArmClient, padding: int) -> int:
-    """A body with so many characters that mean nothing; the status of the answer."""
-    body = {"location": "x", "padding": "p" * padding}
+    """A body with so many characters; the status of the answer."""
+    body = {"location": "x", "managedBy": "p" * padding}
     return (await arm.answer("PUT", f"{S}/resourcegroups/shop", body)).status_code
 
 

@@ -14,6 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from fairwarning.azure_api.body_types.conform import with_known_members
 from fairwarning.azure_api.errors import ArmError, as_arm_error
 from fairwarning.azure_api.group_state import (
     get_group,
@@ -171,7 +172,7 @@ class Router:
     async def answer(self, arm: Arm, call: ArmCall) -> Reply:
         """Returns the handler's reply. Raises ArmError, Refused, Problem or StoreDown."""
         handler = self._handler(call)
-        return await handler(arm, await _with_true_spelling(arm, call))
+        return await handler(arm, await _with_true_spelling(arm, with_known_members(call)))
 
     def _handler(self, call: ArmCall) -> Handler:
         path = call.path

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from fairwarning.azure_api.body_values import refuse_moved
+from fairwarning.azure_api.body_values import object_at, refuse_moved
 from fairwarning.azure_api.fleet_view import scopes_of_resource
 from fairwarning.azure_api.instance_changes import reuse_scope, update_roster
-from fairwarning.azure_api.merge_patch import merge, without_read_only
+from fairwarning.azure_api.merge_patch import merge
 from fairwarning.azure_api.networks.addresses import allocate, release
 from fairwarning.azure_api.notice_profiles import read_policy
 from fairwarning.azure_api.request import Arm, ArmCall, Json
@@ -55,7 +55,7 @@ async def update(arm: Arm, call: ArmCall, found: ScaleSetState, requested: Json)
     was, wanted = read_wanted(before), read_wanted(body)
     refuse_moved(found.roster.resource, call.path.group, was.location, wanted.location)
     refuse_changed(was, wanted)
-    policy = read_policy(without_read_only(requested).get("properties") or {}, found.roster.policy)
+    policy = read_policy(object_at(requested, "properties"), found.roster.policy)
     addresses = await addresses_for(arm, call, wanted, wanted.capacity - was.capacity)
     try:
         await _change_rules(arm, call, found, policy, was, wanted)
