@@ -6,7 +6,7 @@ It authorizes and reads requests, calls their handlers and renders errors.
 import asyncio
 import logging
 import re
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import replace
 
 import msgspec
@@ -15,6 +15,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from fairwarning.azure_api.body_types.conform import with_known_members
+from fairwarning.azure_api.conditions import tag_header
 from fairwarning.azure_api.errors import ArmError, as_arm_error
 from fairwarning.azure_api.group_state import (
     get_group,
@@ -76,7 +77,7 @@ class ArmApp:
                 raise
             return error_response(of_stop())
         body = b"" if reply.body is None else msgspec.json.encode(reply.body)
-        headers = {"x-ms-request-id": new_operation_id(), **reply.headers}
+        headers = {"x-ms-request-id": new_operation_id(), **_tag_of(reply), **reply.headers}
         return Response(body, reply.status, headers=headers, media_type="application/json")
 
     async def _answer(self, request: Request) -> Reply:
@@ -95,6 +96,8 @@ class ArmApp:
             caller=caller,
             base_url=self.arm.control.public_url
             or f"{request.url.scheme}://{request.headers.get('host', '')}",
+            if_match="" if is_template else _joined(request, "if-match"),
+            if_none_match="" if is_template else _joined(request, "if-none-match"),
             why=request.headers.get("commandname", "")[:100],
         )
         return await self.arm.answer(call)
@@ -119,6 +122,17 @@ async def _read_body(request: Request, bytes_max: int) -> bytes:
     if request.method in ("GET", "HEAD", "DELETE"):
         return b""
     return await read_all(request, bytes_max)
+
+
+def _joined(request: Request, name: str) -> str:
+    """Returns the values of a header that may be there several times."""
+    return ", ".join(request.headers.getlist(name))
+
+
+def _tag_of(reply: Reply) -> Mapping[str, str]:
+    """Returns the ETag header of a reply whose body is a resource with a tag."""
+    tag = reply.body.get("etag") if isinstance(reply.body, dict) else None
+    return tag_header(tag) if isinstance(tag, str) else {}
 
 
 def error_response(error: Exception) -> Response:

@@ -70,6 +70,7 @@ async def test_the_body_of_the_documentation_changes_the_model_alone(arm: ScaleS
     after = await arm.get("s")
     added = after["properties"]["virtualMachineProfile"].pop("scheduledEventsProfile")
     assert added == {"terminateNotificationProfile": {"notBeforeTimeout": "PT5M", "enable": True}}
+    assert after.pop("etag") != before.pop("etag")
     assert after == before
 
 

@@ -4,6 +4,7 @@ from msgspec.structs import replace
 
 from fairwarning.azure_api import lists
 from fairwarning.azure_api.body_values import object_at, resource_members
+from fairwarning.azure_api.conditions import refuse_unmatched
 from fairwarning.azure_api.errors import ArmError, not_found
 from fairwarning.azure_api.instance_changes import locked, mark_removed
 from fairwarning.azure_api.instance_views import set_view_json
@@ -13,7 +14,7 @@ from fairwarning.azure_api.paths import ResourcePath
 from fairwarning.azure_api.request import Arm, ArmCall, Json, Reply, Routes
 from fairwarning.azure_api.scale_sets import actions
 from fairwarning.azure_api.scale_sets.actions import start_operations
-from fairwarning.azure_api.scale_sets.render import current_body, scale_set_json
+from fairwarning.azure_api.scale_sets.render import current_body, scale_set_json, scale_set_tag
 from fairwarning.azure_api.scale_sets.state import (
     TYPE,
     ScaleSetState,
@@ -47,6 +48,7 @@ async def create_or_update(arm: Arm, call: ArmCall) -> Reply:
     body = _body(call)
     async with locked(arm, call, _lock(call.path)) as own:
         found = await find_scale_set(own, call.path)
+        refuse_unmatched(call, None if found is None else scale_set_tag(found))
         if found is not None:
             return _written_reply(call, await update(own, call, found, body), 200)
         if call.method == "PATCH":
@@ -66,6 +68,7 @@ async def begin_delete(arm: Arm, call: ArmCall, path: ResourcePath) -> Deletion 
     """
     async with locked(arm, call, _lock(path)) as own:
         found = await find_scale_set(own, path)
+        refuse_unmatched(call, None if found is None else scale_set_tag(found))
         if found is None:
             return None
         return Deletion(await _delete(own, call, found), found.roster.location)
