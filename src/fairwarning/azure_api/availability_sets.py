@@ -29,7 +29,7 @@ from fairwarning.azure_api.instance_changes import (
     reuse_scope,
     update_roster,
 )
-from fairwarning.azure_api.lists import list_reply
+from fairwarning.azure_api.lists import list_reply, read_expand
 from fairwarning.azure_api.merge_patch import merge
 from fairwarning.azure_api.notice_profiles import (
     policy_json,
@@ -191,6 +191,7 @@ async def _delete(arm: Arm, call: ArmCall) -> Reply:
 
 
 async def list_availability_sets(arm: Arm, call: ArmCall) -> Reply:
+    read_expand(call, "virtualMachines/$ref")
     return await list_reply(call, [_json(call, each) async for each in _iterate(arm, call.path)])
 
 

@@ -252,7 +252,7 @@ async def test_what_a_set_is_made_with_stays(arm: ScaleSetClient, change: dict[s
 
 async def test_a_set_does_not_move(arm: ScaleSetClient) -> None:
     await arm.make()
-    code, _ = await arm.refused("PUT", "s", {"location": "elsewhere"}, 409)
+    code, _ = await arm.refused("PUT", "s", {"location": "northeurope"}, 409)
     assert code == "InvalidResourceLocation"
 
 

@@ -30,6 +30,7 @@ _KEY = TYPE.lower()
 
 
 async def get(arm: Arm, call: ArmCall) -> Reply:
+    lists.read_expand(call, "userData")
     return Reply(200, scale_set_json(await get_scale_set(arm, call.path), call))
 
 

@@ -18,6 +18,7 @@ from fairwarning.azure_api.scale_sets.body import (
     read_wanted,
     refuse_changed,
     refuse_name,
+    refuse_too_many,
 )
 from fairwarning.azure_api.scale_sets.render import current_body
 from fairwarning.azure_api.scale_sets.state import (
@@ -55,6 +56,7 @@ async def update(arm: Arm, call: ArmCall, found: ScaleSetState, requested: Json)
     was, wanted = read_wanted(before), read_wanted(body)
     refuse_moved(found.roster.resource, call.path.group, was.location, wanted.location)
     refuse_changed(was, wanted)
+    refuse_too_many(call.path.name, wanted)
     policy = read_policy(object_at(requested, "properties"), found.roster.policy)
     addresses = await addresses_for(arm, call, wanted, wanted.capacity - was.capacity)
     try:
@@ -140,6 +142,7 @@ async def create(arm: Arm, call: ArmCall, requested: Json) -> ScaleSetState:
     body = merge({}, requested)
     wanted = read_wanted(body)
     refuse_name(call.path.name, wanted.orchestration)
+    refuse_too_many(call.path.name, wanted)
     policy = read_policy(body.get("properties", {}), Policy())
     addresses = await addresses_for(arm, call, wanted, wanted.capacity)
     path, kind = call.path, ScopeKind.SCALE_SET

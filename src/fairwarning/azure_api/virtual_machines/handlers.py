@@ -13,7 +13,7 @@ from fairwarning.azure_api.fleet_view import FleetInstance, vms_in
 from fairwarning.azure_api.instance_changes import locked_in_turn
 from fairwarning.azure_api.instance_views import events_of, pending_maintenance, view_json
 from fairwarning.azure_api.inventory import scopes_in
-from fairwarning.azure_api.lists import SLICE, list_reply
+from fairwarning.azure_api.lists import SLICE, list_reply, read_expand
 from fairwarning.azure_api.notice_profiles import refuse_newer_members
 from fairwarning.azure_api.operations import Deletion, accepted
 from fairwarning.azure_api.paths import ResourcePath, same_id
@@ -71,8 +71,8 @@ def _refuse_unmatched(arm: Arm, call: ArmCall, found: VirtualMachineState | None
 
 
 async def get(arm: Arm, call: ArmCall) -> Reply:
+    with_view = "instanceview" in read_expand(call, "instanceView", "userData")
     found = await get_virtual_machine(arm, call.path)
-    with_view = "instanceview" in call.query.get("$expand", "").lower()
     return Reply(200, render_vm(arm, call, found, with_view=with_view))
 
 
@@ -114,6 +114,7 @@ async def _begin_delete(arm: Arm, call: ArmCall, found: VirtualMachineState) -> 
 
 async def list_virtual_machines(arm: Arm, call: ArmCall) -> Reply:
     wanted_set = _wanted_set(call)
+    with_view = "instanceview" in read_expand(call, "instanceView")
     start = call.path.id if call.path.group else call.path.place
     records = {
         each.id.lower(): each
@@ -125,7 +126,7 @@ async def list_virtual_machines(arm: Arm, call: ArmCall) -> Reply:
         for vm in vms_in(scope):
             if wanted_set is None or _is_in(vm, wanted_set):
                 state = await state_of_vm(arm, vm, records.get(vm_resource_id(vm).lower()))
-                found.append(render_vm(arm, call, state))
+                found.append(render_vm(arm, call, state, with_view=with_view))
             if len(found) % SLICE == 0:
                 await asyncio.sleep(0)
     return await list_reply(call, found)
