@@ -60,7 +60,7 @@ async def test_handlers_see_true_spellings() -> None:
     async with asking() as arm:
         await arm.put_group("Shop")
         path = f"{S}/RESOURCEGROUPS/SHOP/providers/microsoft.network//PublicIpAddresses/Ip"
-        made = await arm.read("PUT", path, {"location": "x"}, 201)
+        made = await arm.read("PUT", path, {"location": "westeurope"}, 201)
         assert made["id"] == (
             f"{S}/resourceGroups/Shop/providers/Microsoft.Network/publicIPAddresses/Ip"
         )
@@ -94,7 +94,8 @@ async def test_a_route_for_a_whole_namespace_yields_to_one_for_a_type() -> None:
     nothing: Any = None
 
     async def status(path: str) -> int:
-        call = ArmCall(method="GET", path=resource_path(path), caller=LOCAL, base_url="")
+        place, query = resource_path(path), {"api-version": "2024-11-01"}
+        call = ArmCall(method="GET", path=place, query=query, caller=LOCAL, base_url="")
         return (await router.answer(nothing, call)).status
 
     assert await status("/providers/a.b/CS/1") == 204

@@ -34,8 +34,8 @@ def test_too_many_or_too_long_tags_are_refused_in_few_words(tags: dict[str, str]
 
 
 async def sent(arm: ArmClient, padding: int) -> int:
-    """A body with so many characters that mean nothing; the status of the answer."""
-    body = {"location": "x", "padding": "p" * padding}
+    """A body with so many characters; the status of the answer."""
+    body = {"location": "westeurope", "managedBy": "p" * padding}
     return (await arm.answer("PUT", f"{S}/resourcegroups/shop", body)).status_code
 
 
@@ -50,7 +50,7 @@ async def test_a_large_body_counts_for_who_sent_it(monkeypatch: pytest.MonkeyPat
 
     async def run(_: SubprocessPool, job: str, given: Any, *, caller: str) -> list[bytes]:
         callers.append(caller)
-        return [b"ok", b'{"location": "x"}']
+        return [b"ok", b'{"location": "westeurope"}']
 
     monkeypatch.setattr(SubprocessPool, "run", run)
     async with asking() as arm:

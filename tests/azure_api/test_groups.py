@@ -59,17 +59,17 @@ async def test_tags_are_changed_by_themselves() -> None:
 @pytest.mark.parametrize(
     ("name", "body", "code"),
     [
-        ("has space", {"location": "x"}, "InvalidResourceGroup"),
-        ("ends.", {"location": "x"}, "InvalidResourceGroup"),
-        ("x" * 91, {"location": "x"}, "InvalidResourceGroup"),
-        ("grün", {"location": "x"}, "InvalidResourceGroup"),
+        ("has space", {"location": "westeurope"}, "InvalidResourceGroup"),
+        ("ends.", {"location": "westeurope"}, "InvalidResourceGroup"),
+        ("x" * 91, {"location": "westeurope"}, "InvalidResourceGroup"),
+        ("grün", {"location": "westeurope"}, "InvalidResourceGroup"),
         ("shop", {}, "LocationRequired"),
         ("shop", None, "LocationRequired"),
         ("shop", {"location": ""}, "LocationRequired"),
         ("shop", {"location": "a/b"}, "LocationNotAvailableForResourceGroup"),
         ("shop", {"location": 5}, "InvalidRequestFormat"),
-        ("shop", {"location": "x", "tags": {"a": 1}}, "InvalidRequestFormat"),
-        ("shop", {"location": "x", "tags": "a"}, "InvalidRequestFormat"),
+        ("shop", {"location": "westeurope", "tags": {"a": 1}}, "InvalidRequestFormat"),
+        ("shop", {"location": "westeurope", "tags": "a"}, "InvalidRequestFormat"),
     ],
 )
 async def test_a_slip_is_refused_and_makes_nothing(name: str, body: Any, code: str) -> None:
@@ -175,10 +175,10 @@ async def private_address(arm: ArmClient, group: str) -> str:
         "subnets": [{"name": "sub", "properties": {"addressPrefix": "10.0.0.0/24"}}],
     }
     network = f"{networks}/virtualNetworks/net"
-    await arm.read("PUT", network, {"location": "x", "properties": space}, 201)
+    await arm.read("PUT", network, {"location": "westeurope", "properties": space}, 201)
     subnet = {"subnet": {"id": f"{network}/subnets/sub"}}
     interface = {"ipConfigurations": [{"name": "ip", "properties": subnet}]}
-    body = {"location": "x", "properties": interface}
+    body = {"location": "westeurope", "properties": interface}
     made = await arm.read("PUT", f"{networks}/networkInterfaces/nic", body, 201)
     return str(made["properties"]["ipConfigurations"][0]["properties"]["privateIPAddress"])
 

@@ -10,7 +10,8 @@ from tests.azure_api.arm_client import COMPUTE, VERSION, ArmClient, asking
 from tests.operator_api.test_auth import bearer, token
 
 COMMAND = {"type": "command", "run": "/bin/true"}
-VM = {"location": "local", "properties": {}}
+SIZE = {"hardwareProfile": {"vmSize": "Standard_D2s_v5"}}
+VM = {"location": "local", "properties": SIZE}
 SET = {
     "location": "local",
     "sku": {"name": "Standard_D2s_v3", "capacity": 101},
@@ -63,7 +64,7 @@ async def test_an_operator_adds_no_machine_of_another_scope_to_a_set(arm: ArmCli
     group = {"name": "av", "driver": COMMAND, "instances": ["av-0"]}
     await arm.rig.post("/fleet", {"availability_set": [group]})
     inside = {"availabilitySet": {"id": f"{COMPUTE}/availabilitySets/av"}}
-    body = {**VM, "properties": inside}
+    body = {**VM, "properties": {**SIZE, **inside}}
     answer = await asked(arm, "PUT", "virtualMachines/workers_1", body)
     assert answer.status_code == 403, answer.text
     assert "machine of" in answer.text
@@ -77,7 +78,7 @@ async def test_a_member_that_comes_back_has_the_handle_it_had(arm: ArmClient) ->
     assert (await asked(arm, "DELETE", "virtualMachines/av-1")).status_code == 202
     await arm.rig.clock.advance(60_000)
     inside = {"availabilitySet": {"id": f"{COMPUTE}/availabilitySets/av"}}
-    body = {**VM, "properties": inside}
+    body = {**VM, "properties": {**SIZE, **inside}}
     assert (await asked(arm, "PUT", "virtualMachines/av-1", body)).status_code == 201
     roster = (await arm.rig.node.store.read(id)).roster
     assert [each.handle for each in roster.live] == ["", "vm-7"]
@@ -89,7 +90,7 @@ async def test_an_operator_adds_no_machine_of_another_scope_in_a_new_placement_g
     full = {"name": "flex", "capacity": 100, "orchestration": "flexible", "driver": COMMAND}
     await arm.rig.post("/fleet", {"scale_set": [full]})
     inside = {"virtualMachineScaleSet": {"id": f"{COMPUTE}/virtualMachineScaleSets/flex"}}
-    body = {**VM, "properties": inside}
+    body = {**VM, "properties": {**SIZE, **inside}}
     answer = await asked(arm, "PUT", "virtualMachines/workers_1", body)
     assert answer.status_code == 403, answer.text
     assert (await asked(arm, "PUT", "virtualMachines/own", body)).status_code == 201

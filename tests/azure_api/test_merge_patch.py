@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairwarning.azure_api.errors import ArmError
-from fairwarning.azure_api.merge_patch import merge, without_read_only
+from fairwarning.azure_api.merge_patch import merge
 
 
 def test_what_is_not_said_stays() -> None:
@@ -32,54 +31,10 @@ def test_tags_are_replaced_as_a_whole_and_left_as_they_are() -> None:
     assert merge({"tags": {"a": "1"}}, {"tags": {"enable": "true"}}) == {"tags": {"enable": "true"}}
 
 
-def test_booleans_may_come_as_text() -> None:
-    said = {"properties": {"overprovision": "False", "list": [{"primary": "true"}]}}
-    assert merge({}, said) == {"properties": {"overprovision": False, "list": [{"primary": True}]}}
-
-
-def test_what_is_derived_cannot_be_said() -> None:
-    said = {
-        "id": "/x",
-        "name": "n",
-        "sku": {"name": "size"},
-        "properties": {
-            "provisioningState": "Succeeded",
-            "uniqueId": "1",
-            "timeCreated": "now",
-            "virtualMachineProfile": {"timeCreated": "now", "priority": "Spot"},
-            "availabilitySet": {"id": "/a"},
-        },
-    }
-    assert without_read_only(said) == {
-        "sku": {"name": "size"},
-        "properties": {
-            "virtualMachineProfile": {"priority": "Spot"},
-            "availabilitySet": {"id": "/a"},
-        },
-    }
-
-
 def test_secrets_are_dropped_wherever_they_are() -> None:
     for name in ("adminPassword", "AdminPassword", "adminpassword"):
         said = {"properties": {"osProfile": {name: "x", "adminUsername": "u"}}}
         assert merge({}, said) == {"properties": {"osProfile": {"adminUsername": "u"}}}
-
-
-@pytest.mark.parametrize(
-    ("said", "where"),
-    [
-        ({"properties": []}, "properties"),
-        ({"sku": "large"}, "sku"),
-        ({"properties": {"overprovision": "maybe"}}, "properties.overprovision"),
-        ({"properties": {"osProfile": 1}}, "properties.osProfile"),
-        ({"zones": "1"}, "zones"),
-        ({"properties": {"list": [{"primary": 1}]}}, "properties.list[0].primary"),
-    ],
-)
-def test_a_wrong_type_is_refused_and_named(said: dict[str, Any], where: str) -> None:
-    with pytest.raises(ArmError, match=rf"'{where}'".replace("[", r"\[")) as refused:
-        merge({}, said)
-    assert refused.value.status == 400
 
 
 def test_a_name_may_mean_another_thing_elsewhere() -> None:
@@ -101,9 +56,6 @@ _bodies = st.dictionaries(
 
 @given(before=_bodies, said=_bodies)
 def test_saying_it_again_changes_nothing_more(before: dict[str, Any], said: dict[str, Any]) -> None:
-    try:
-        once = merge(merge({}, before), said)
-    except ArmError:
-        return
+    once = merge(merge({}, before), said)
     assert merge(once, said) == once
     assert merge(once, once) == once

@@ -6,15 +6,21 @@ It authorizes and reads requests, calls their handlers and renders errors.
 import asyncio
 import logging
 import re
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
 
-from fairwarning.azure_api.errors import ArmError, as_arm_error
+from fairwarning.azure_api.api_versions import refuse_unknown_version
+from fairwarning.azure_api.body_types.conform import with_known_members
+from fairwarning.azure_api.body_values import refuse_tag_names
+from fairwarning.azure_api.conditions import tag_header
+from fairwarning.azure_api.errors import ArmError, as_arm_error, bad_token
 from fairwarning.azure_api.group_state import (
     get_group,
     refuse_deleting,
@@ -24,6 +30,7 @@ from fairwarning.azure_api.lenient_json import not_understood, object_in, read_j
 from fairwarning.azure_api.locks import refuse_locked
 from fairwarning.azure_api.operations import Operations, new_operation_id
 from fairwarning.azure_api.paths import BadPath, ResourcePath, resource_path
+from fairwarning.azure_api.regions import refuse_region
 from fairwarning.azure_api.request import Arm, ArmCall, Handler, Json, Reply, Routes
 from fairwarning.azure_api.resource_store import ResourceStore
 from fairwarning.operator_api.auth import Caller, Role
@@ -43,7 +50,6 @@ _GROUP = "microsoft.resources/subscriptions/resourcegroups"
 _DEPLOYMENTS = "microsoft.resources/deployments"
 _APPROVALS = frozenset({"scheduledevents", "applyupdates"})
 """The types of Microsoft.Maintenance that approve events. It takes no more than an approver."""
-_METHODS = ["GET", "HEAD", "PUT", "PATCH", "POST", "DELETE"]
 _log = logging.getLogger(__name__)
 
 
@@ -63,10 +69,12 @@ class ArmApp:
         )
 
     def routes(self) -> list[Route]:
-        return [
-            Route("/subscriptions", self._serve, methods=_METHODS),
-            Route("/subscriptions/{rest:path}", self._serve, methods=_METHODS),
-        ]
+        return [Route("/subscriptions", self), Route("/subscriptions/{rest:path}", self)]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serves all methods, because the refusal of a method has ARM's form too."""
+        response = await self._serve(Request(scope, receive, send))
+        await response(scope, receive, send)
 
     async def _serve(self, request: Request) -> Response:
         try:
@@ -78,12 +86,12 @@ class ArmApp:
                 raise
             return error_response(of_stop())
         body = b"" if reply.body is None else msgspec.json.encode(reply.body)
-        headers = {"x-ms-request-id": new_operation_id(), **reply.headers}
+        headers = {"x-ms-request-id": new_operation_id(), **_tag_of(reply), **reply.headers}
         return Response(body, reply.status, headers=headers, media_type="application/json")
 
     async def _answer(self, request: Request) -> Reply:
         path = _path(request)
-        caller = await self._dispatch.identify(request, role_of(request.method, path))
+        caller = await self._identify(request, path)
         query = {name.lower(): value for name, value in request.query_params.items()}
         refuse_version(query.get("api-version"))
         is_template = path.key == _DEPLOYMENTS
@@ -97,9 +105,19 @@ class ArmApp:
             caller=caller,
             base_url=self.arm.control.public_url
             or f"{request.url.scheme}://{request.headers.get('host', '')}",
+            if_match="" if is_template else _joined(request, "if-match"),
+            if_none_match="" if is_template else _joined(request, "if-none-match"),
             why=request.headers.get("commandname", "")[:100],
         )
         return await self.arm.answer(call)
+
+    async def _identify(self, request: Request, path: ResourcePath) -> Caller:
+        try:
+            return await self._dispatch.identify(request, role_of(request.method, path))
+        except Problem as problem:
+            if problem.status == 401 and "authorization" in request.headers:
+                raise bad_token() from None
+            raise
 
     async def _parse_body(self, raw: bytes, caller: Caller) -> Json | None:
         if len(raw) <= SMALL_BYTES:
@@ -121,6 +139,17 @@ async def _read_body(request: Request, bytes_max: int) -> bytes:
     if request.method in ("GET", "HEAD", "DELETE"):
         return b""
     return await read_all(request, bytes_max)
+
+
+def _joined(request: Request, name: str) -> str:
+    """Returns the values of a header that may be there several times."""
+    return ", ".join(request.headers.getlist(name))
+
+
+def _tag_of(reply: Reply) -> Mapping[str, str]:
+    """Returns the ETag header of a reply whose body is a resource with a tag."""
+    tag = reply.body.get("etag") if isinstance(reply.body, dict) else None
+    return tag_header(tag) if isinstance(tag, str) else {}
 
 
 def error_response(error: Exception) -> Response:
@@ -176,9 +205,15 @@ class Router:
     async def answer(self, arm: Arm, call: ArmCall) -> Reply:
         """Returns the handler's reply. Raises ArmError, Refused, Problem or StoreDown."""
         handler = self._handler(call)
-        spelled = await _with_true_spelling(arm, call)
-        await refuse_locked(arm, spelled)
-        return await handler(arm, spelled)
+        call = await _with_true_spelling(arm, call)
+        location = str((call.body or {}).get("location") or "")[:100]
+        today = datetime.now(UTC).date()
+        refuse_unknown_version(call.path, call.api_version, location, today)
+        call = with_known_members(call)
+        refuse_tag_names(call.body)
+        await refuse_region(arm, call)
+        await refuse_locked(arm, call)
+        return await handler(arm, call)
 
     def _handler(self, call: ArmCall) -> Handler:
         path = call.path

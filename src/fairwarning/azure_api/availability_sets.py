@@ -15,6 +15,7 @@ from fairwarning.azure_api.body_values import (
     resource_members,
     tags_of,
 )
+from fairwarning.azure_api.conditions import content_tag, refuse_unmatched, tag_header
 from fairwarning.azure_api.errors import ArmError, not_found
 from fairwarning.azure_api.fleet_view import (
     FleetInstance,
@@ -22,8 +23,13 @@ from fairwarning.azure_api.fleet_view import (
     resource_names,
     scopes_of_resource,
 )
-from fairwarning.azure_api.instance_changes import mark_removed, reuse_scope, update_roster
-from fairwarning.azure_api.lists import list_reply
+from fairwarning.azure_api.instance_changes import (
+    locked_in_turn,
+    mark_removed,
+    reuse_scope,
+    update_roster,
+)
+from fairwarning.azure_api.lists import list_reply, read_expand
 from fairwarning.azure_api.merge_patch import merge
 from fairwarning.azure_api.notice_profiles import (
     policy_json,
@@ -40,7 +46,6 @@ from fairwarning.core.commands import ChangePolicy
 from fairwarning.core.model import Policy, Roster, Scope, ScopeKind
 from fairwarning.core.resources import AvailabilitySet, Place, expand
 from fairwarning.core.roster import refuse_name
-from fairwarning.engine.protocols import RecordChanged
 
 TYPE = "Microsoft.Compute/availabilitySets"
 _SET = TYPE.lower()
@@ -64,18 +69,25 @@ async def create_or_update(arm: Arm, call: ArmCall) -> Reply:
     The status is always 200, because clients accept no other status.
     """
     refuse_newer_members(call, object_at(call.body or {}, "properties"))
-    while True:
-        found = await _find(arm, call.path)
-        if found is None and call.method == "PATCH":
+    async with locked_in_turn(arm, call, _lock(call)) as own:
+        found = await _find(own, call.path)
+        refuse_unmatched(call, None if found is None else _tag(found))
+        if found is not None:
+            await _update(own, call, found)
+        elif call.method == "PATCH":
             raise not_found(TYPE, call.path.name, call.path.group)
-        try:
-            if found is None:
-                await _create(arm, call)
-            else:
-                await _update(arm, call, found)
-        except RecordChanged:
-            continue  # Another request changed the record: merge with what is stored now.
-        return await get(arm, call)
+        else:
+            await _create(own, call)
+    return await get(arm, call)
+
+
+def _lock(call: ArmCall) -> str:
+    return f"arm{call.path.id.lower()}"
+
+
+def _tag(found: AvailabilitySetState) -> str:
+    """Returns the tag of a set. As on Azure, its body does not have it."""
+    return content_tag(availability_set_json(found))
 
 
 async def _create(arm: Arm, call: ArmCall) -> None:
@@ -153,11 +165,17 @@ async def get(arm: Arm, call: ArmCall) -> Reply:
     found = await _find(arm, call.path)
     if found is None:
         raise not_found(TYPE, call.path.name, call.path.group)
-    return Reply(200, _json(call, found))
+    return Reply(200, _json(call, found), tag_header(_tag(found)))
 
 
 async def delete(arm: Arm, call: ArmCall) -> Reply:
+    async with locked_in_turn(arm, call, _lock(call)) as own:
+        return await _delete(own, call)
+
+
+async def _delete(arm: Arm, call: ArmCall) -> Reply:
     found = await _find(arm, call.path)
+    refuse_unmatched(call, None if found is None else _tag(found))
     if found is None:
         return Reply(204)
     if found.scope.roster.live:
@@ -173,6 +191,7 @@ async def delete(arm: Arm, call: ArmCall) -> Reply:
 
 
 async def list_availability_sets(arm: Arm, call: ArmCall) -> Reply:
+    read_expand(call, "virtualMachines/$ref")
     return await list_reply(call, [_json(call, each) async for each in _iterate(arm, call.path)])
 
 

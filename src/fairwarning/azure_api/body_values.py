@@ -4,6 +4,8 @@ A missing value is returned as an empty one. A value of the wrong type raises Ar
 message that Azure uses.
 """
 
+import re
+
 from fairwarning.azure_api.errors import ArmError
 from fairwarning.azure_api.request import Json
 
@@ -13,6 +15,7 @@ _IGNORED = frozenset(
 """Members that repeat the path (such as the id), or that have a meaning only in a template."""
 
 
+_RESERVED = re.compile(r"[<>%&\\?/\x00-\x1f\x7f]")
 TAGS_MAX = 50  # Azure has the same limits for tags.
 TAG_NAME_CHARS_MAX = 512
 TAG_VALUE_CHARS_MAX = 256
@@ -78,6 +81,21 @@ def tags_of(body: Json) -> dict[str, str]:
     if len(tags) > TAGS_MAX:
         raise _bad_tags(f"there are {len(tags)} tags; a resource has at most {TAGS_MAX}")
     return dict(tags)
+
+
+def refuse_tag_names(body: Json | None) -> None:
+    """Raises ArmError if a request has a tag whose name has a reserved character."""
+    tags = (body or {}).get("tags")
+    if not isinstance(tags, dict):
+        return
+    bad = [name[:100] for name in tags if _RESERVED.search(name)]
+    if bad:
+        raise ArmError(
+            400,
+            "InvalidTagNameCharacters",
+            f"The tag names '{','.join(bad[:5])}' have reserved characters '<,>,%,&,\\,?,/' or "
+            "control characters.",
+        )
 
 
 def _bad_tags(why: str) -> ArmError:

@@ -10,10 +10,10 @@ from fairwarning.azure_api.errors import ArmError
 from fairwarning.azure_api.inventory import scopes_in
 from fairwarning.azure_api.lists import read_filter, top_of
 from fairwarning.azure_api.paths import ResourcePath
+from fairwarning.azure_api.regions import REGIONS
 from fairwarning.azure_api.request import Arm, ArmCall, Json, Reply, Routes
 from fairwarning.azure_api.templates.errors import shorten
 from fairwarning.core.model import ScopeKind
-from fairwarning.core.resources import DEFAULT_LOCATION
 
 VERSION = "1.0.0"
 UNLIMITED = 2_147_483_647
@@ -202,24 +202,6 @@ SIZES = (
     Size("Standard_E2s_v5", 2, 16, 4),
     Size("Standard_F2s_v2", 2, 4, 4),
 )
-REGIONS = {
-    DEFAULT_LOCATION: "Local",
-    "australiaeast": "Australia East",
-    "brazilsouth": "Brazil South",
-    "centralus": "Central US",
-    "eastasia": "East Asia",
-    "eastus": "East US",
-    "eastus2": "East US 2",
-    "germanywestcentral": "Germany West Central",
-    "japaneast": "Japan East",
-    "northeurope": "North Europe",
-    "southeastasia": "Southeast Asia",
-    "uksouth": "UK South",
-    "westeurope": "West Europe",
-    "westus": "West US",
-    "westus2": "West US 2",
-    "westus3": "West US 3",
-}
 ROUTES: Routes = {
     ("GET", _SKU, "versions"): list_versions,
     ("GET", f"{_SKU}/versions", ""): get_version,

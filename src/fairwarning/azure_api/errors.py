@@ -73,6 +73,16 @@ _LOG_IN_AGAIN = (
 )
 
 
+def bad_token() -> ArmError:
+    challenge = 'Bearer error="invalid_token", error_description="The access token is invalid."'
+    return ArmError(
+        401,
+        "InvalidAuthenticationToken",
+        f"The access token is invalid. {_LOG_IN_AGAIN}",
+        headers={"WWW-Authenticate": challenge},
+    )
+
+
 def of_problem(problem: Problem) -> ArmError:
     codes = {401: "AuthenticationFailed", 403: "AuthorizationFailed", 413: "RequestEntityTooLarge"}
     words = problem.code.title().replace("-", "")

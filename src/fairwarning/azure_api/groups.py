@@ -6,6 +6,7 @@ from msgspec.structs import replace
 
 from fairwarning.azure_api import group_state
 from fairwarning.azure_api.body_values import location_of, tags_of, text_at
+from fairwarning.azure_api.conditions import content_tag, refuse_unmatched, tag_header
 from fairwarning.azure_api.errors import ArmError
 from fairwarning.azure_api.fleet_view import vms_in
 from fairwarning.azure_api.group_state import TYPE, Group, refuse_deleting
@@ -32,6 +33,7 @@ async def create_or_update(arm: Arm, call: ArmCall) -> Reply:
     location = _location(call.body or {})
     body = {"location": location, **_owner_members(call.body or {})}
     found = await group_state.find_group(arm, call.path.subscription, name)
+    refuse_unmatched(call, None if found is None else await _tag(arm, found))
     if found is not None:
         refuse_deleting(found)
         await _refuse_moved(arm, found, location)
@@ -41,6 +43,7 @@ async def create_or_update(arm: Arm, call: ArmCall) -> Reply:
 
 async def update(arm: Arm, call: ArmCall) -> Reply:
     found = await _get_group(arm, call)
+    refuse_unmatched(call, await _tag(arm, found))
     refuse_deleting(found)
     location = await group_state.location_of(arm, found)
     before = {} if found.record is None else found.record.body
@@ -49,7 +52,8 @@ async def update(arm: Arm, call: ArmCall) -> Reply:
 
 
 async def get(arm: Arm, call: ArmCall) -> Reply:
-    return Reply(200, await group_json(arm, await _get_group(arm, call)))
+    found = await _get_group(arm, call)
+    return Reply(200, await group_json(arm, found), tag_header(await _tag(arm, found)))
 
 
 async def exists(arm: Arm, call: ArmCall) -> Reply:
@@ -68,12 +72,13 @@ async def list_groups(arm: Arm, call: ArmCall) -> Reply:
 
 async def delete(arm: Arm, call: ArmCall) -> Reply:
     found = await _get_group(arm, call)
+    refuse_unmatched(call, await _tag(arm, found))
     location = await group_state.location_of(arm, found)
     if found.is_deleting and found.record is not None:
         operation = await arm.operations.find(found.record.operation)
         if operation is not None:
             return accepted(call, operation, location)
-    events = await delete_all(arm, call, found.name)
+    events = await delete_all(arm, call.without_conditions(), found.name)
     operation = await arm.operations.begin(call, verb="delete", target=found.id, events=events)
     record = found.record or _new_record(arm, found, {"location": location})
     await arm.resources.put(replace(record, is_deleting=True, operation=operation.id), by=call.by)
@@ -120,6 +125,11 @@ async def group_json(arm: Arm, group: Group) -> Json:
     location = await group_state.location_of(arm, group)
     record = group.record or _new_record(arm, group, {})
     return _group_json(record, location, is_deleting=group.is_deleting)
+
+
+async def _tag(arm: Arm, group: Group) -> str:
+    """Returns the tag of a group. As on Azure, its body does not have it."""
+    return content_tag(await group_json(arm, group))
 
 
 async def _get_group(arm: Arm, call: ArmCall) -> Group:

@@ -128,8 +128,7 @@ async def _locked_scope(
     Requests on one node wait for each other. Raises Problem if another node has the lock.
     """
     resource = "/".join(scope_id.split("/")[:4])
-    lock = _locks.setdefault((id(arm.control.leases), resource), asyncio.Lock())
-    async with lock, locked(arm, call, resource) as own:
+    async with locked_in_turn(arm, call, resource) as own:
         yield own, await own.control.store.read(scope_id)
 
 
@@ -151,6 +150,14 @@ async def _submit(arm: Arm, call: ArmCall, scope_id: ScopeId, command: Command) 
 
 def _with_instance(roster: Roster, instance: Instance) -> Roster:
     return replace(roster, instances={**roster.instances, instance.name: instance})
+
+
+@asynccontextmanager
+async def locked_in_turn(arm: Arm, call: ArmCall, what: str) -> AsyncIterator[Arm]:
+    """Takes the lock `what` as `locked` does, but requests on one node wait for each other."""
+    lock = _locks.setdefault((id(arm.control.leases), what), asyncio.Lock())
+    async with lock, locked(arm, call, what) as own:
+        yield own
 
 
 @asynccontextmanager

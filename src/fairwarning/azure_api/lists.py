@@ -122,6 +122,21 @@ def has_tag(tags: Json, wanted: dict[str, str]) -> bool:
     )
 
 
+def read_expand(call: ArmCall, *allowed: str) -> set[str]:
+    """Returns the words of `$expand`, in lower case. Raises ArmError if one is not in `allowed`."""
+    words = [each.strip() for each in call.query.get("$expand", "").split(",") if each.strip()]
+    for word in words:
+        if word.lower() not in [each.lower() for each in allowed]:
+            raise ArmError(
+                400,
+                "InvalidParameter",
+                f"The value '{word[:40]}' of parameter '$expand' is not allowed. Allowed values "
+                f"are: {', '.join(allowed)}.",
+                target="$expand",
+            )
+    return {word.lower() for word in words}
+
+
 def first_rows(call: ArmCall, rows: Iterable[Json]) -> list[Json]:
     """Returns the first `$top` rows, or all rows without `$top`, sorted by id. Raises ArmError."""
     ordered = sorted(rows, key=lambda row: str(row["id"]).lower())

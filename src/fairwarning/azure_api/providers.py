@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from fairwarning.azure_api.catalogue import REGIONS
+from fairwarning.azure_api.regions import REGIONS
 from fairwarning.azure_api.request import Arm, ArmCall, Json, Reply, Routes
 from fairwarning.azure_api.templates.scope_functions import API_VERSIONS
 

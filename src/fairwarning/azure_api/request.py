@@ -1,7 +1,7 @@
 """Defines an authorized request to ARM, its reply, and the services that handlers use."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from fairwarning.azure_api.paths import ResourcePath
@@ -31,6 +31,9 @@ class ArmCall:
 
     Links in replies, such as the link to an operation, start with it.
     """
+    if_match: str = ""
+    """The value of the header If-Match. It is empty if there is none."""
+    if_none_match: str = ""
     why: str = ""
     """The reason that the journal shows. It is the command that the client names in a header."""
 
@@ -41,6 +44,10 @@ class ArmCall:
     @property
     def by(self) -> Actor:
         return self.caller.actor
+
+    def without_conditions(self) -> "ArmCall":
+        """Returns the call for another resource, whose tags the conditions do not mean."""
+        return replace(self, if_match="", if_none_match="")
 
 
 @dataclass(frozen=True, slots=True)

@@ -105,9 +105,9 @@ async def test_a_scale_set_is_made_as_az_makes_it(arm: DeploymentClient) -> None
     rule = resource("Microsoft.Network/loadBalancers/inboundNatRules", "lb/rule")
     rule["dependsOn"] = ["[concat('Microsoft.Network/loadBalancers/', 'lb')]"]
     pool = "[concat(resourceId('Microsoft.Network/loadBalancers', 'lb'), '/backendAddressPools/b')]"
-    found = await arm.deploy(
-        "first", scale_set(), rule, balancer(properties={"pool": pool}), network(), outputs=OF_AZ
-    )
+    outbound = {"name": "out", "properties": {"backendAddressPool": {"id": pool}}}
+    lb = balancer(properties={"outboundRules": [outbound]})
+    found = await arm.deploy("first", scale_set(), rule, lb, network(), outputs=OF_AZ)
     assert found["provisioningState"] == "Succeeded"
     assert found["mode"] == "Incremental"
     assert [each["id"].split("/providers/")[1] for each in found["outputResources"]] == [
@@ -123,7 +123,10 @@ async def test_a_scale_set_is_made_as_az_makes_it(arm: DeploymentClient) -> None
     list_reply = await arm.get(f"{COMPUTE}/virtualMachineScaleSets/s/virtualMachines")
     assert len(list_reply["value"]) == 2
     kept = await arm.get(f"{NETWORK}/loadBalancers/lb")
-    assert kept["properties"]["pool"] == f"{NETWORK}/loadBalancers/lb/backendAddressPools/b"
+    (kept_rule,) = kept["properties"]["outboundRules"]
+    assert kept_rule["properties"]["backendAddressPool"] == {
+        "id": f"{NETWORK}/loadBalancers/lb/backendAddressPools/b"
+    }
 
 
 async def test_the_deployment_runs_until_the_events_of_its_resources_are_over(

@@ -74,7 +74,7 @@ async def test_an_unknown_instance_is_refused_and_nobody_is_touched(arm: ScaleSe
 @pytest.mark.parametrize("verb", ["delete", "manualupgrade"])
 async def test_some_need_to_be_told_whom(arm: ScaleSetClient, verb: str) -> None:
     await arm.make()
-    bodies: list[Any] = [None, {}, {"instanceIds": []}, {"instanceIds": "0"}]
+    bodies: list[Any] = [None, {}, {"instanceIds": []}]
     for body in bodies:
         assert (await arm.refused("POST", f"s/{verb}", body))[0] == "InvalidParameter"
     assert await arm.ids() == ["0", "1"]

@@ -241,7 +241,7 @@ async def test_lists_of_the_group_and_of_the_subscription(azure: VmClient) -> No
             "InvalidParameter",
         ),
         (
-            {**vm_body(availabilitySet={"id": f"{SETS}/web"}), "location": "far"},
+            {**vm_body(availabilitySet={"id": f"{SETS}/web"}), "location": "northeurope"},
             400,
             "InvalidParameter",
         ),
@@ -304,7 +304,7 @@ async def test_what_a_vm_was_made_with_stays(azure: VmClient) -> None:
         code, message = await azure.refused("PUT", f"{VMS}/box", vm_body(**properties), 409)
         assert code == "PropertyChangeNotAllowed"
         assert next(iter(properties)) in message
-    moved = {**vm_body(), "location": "elsewhere"}
+    moved = {**vm_body(), "location": "northeurope"}
     assert (await azure.refused("PUT", f"{VMS}/box", moved, 409))[0] == "InvalidResourceLocation"
     await azure.put(f"{VMS}/web-0", vm_body(**member), 200)
 

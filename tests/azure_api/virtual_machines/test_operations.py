@@ -1,5 +1,6 @@
 """Operations on VMs: in progress until their event is over, with the events that Azure raises."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -168,21 +169,24 @@ async def test_a_vm_with_other_plans_is_deleted_all_the_same(azure: VmClient) ->
     await azure.ask("GET", f"{VMS}/box", status=404)
 
 
-async def test_a_vm_that_is_changed_while_it_is_deleted_is_marked_all_the_same(
+async def test_a_change_that_comes_while_a_vm_is_being_deleted_waits_and_is_refused(
     azure: VmClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await azure.vm("box")
     store = azure.rig.node.store
     real, is_first = store.keep, iter((True,))
 
+    changes: list[asyncio.Task[tuple[str, str]]] = []
+
     async def keep(kind: str, key: str, body: str, **named: Any) -> Any:
-        if key.endswith("/virtualmachines/box") and next(is_first, False):
-            await azure.patch(f"{VMS}/box", {"zones": ["1"]})
+        if kind == "arm" and key.endswith("/virtualmachines/box") and next(is_first, False):
+            change = azure.refused("PATCH", f"{VMS}/box", {"zones": ["1"]}, 409)
+            changes.append(asyncio.create_task(change))
         return await real(kind, key, body, **named)
 
     monkeypatch.setattr(store, "keep", keep)
     await azure.begin("DELETE", f"{VMS}/box")
-    code, _ = await azure.refused("PATCH", f"{VMS}/box", {"zones": ["2"]}, 409)
+    code, _ = await changes[0]
     assert code == "OperationNotAllowed"
 
 

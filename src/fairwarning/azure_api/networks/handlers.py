@@ -11,6 +11,7 @@ from contextlib import suppress
 from msgspec.structs import replace
 
 from fairwarning.azure_api.body_values import location_of, refuse_moved, resource_members
+from fairwarning.azure_api.conditions import refuse_unmatched
 from fairwarning.azure_api.errors import ArmError, not_found
 from fairwarning.azure_api.lists import list_reply
 from fairwarning.azure_api.merge_patch import merge
@@ -29,7 +30,7 @@ from fairwarning.azure_api.networks.parts import (
     list_parts,
     refuse_subnets_in_use,
 )
-from fairwarning.azure_api.networks.render import PART_LISTS, part_list, resource_json
+from fairwarning.azure_api.networks.render import PART_LISTS, etag, part_list, resource_json
 from fairwarning.azure_api.networks.subnets import refuse_network
 from fairwarning.azure_api.paths import ResourcePath
 from fairwarning.azure_api.request import Arm, ArmCall, Json, Reply, Routes
@@ -59,6 +60,7 @@ async def create_or_update(arm: Arm, call: ArmCall) -> Reply:
 
 async def _create_or_update(arm: Arm, call: ArmCall) -> Reply:
     before = await arm.resources.find(call.path.id)
+    refuse_unmatched(call, None if before is None else etag(before))
     if before is None and call.method == "PATCH":
         raise not_found(call.path.type, call.path.name, call.path.group)
     await _refuse_without_parent(arm, call.path)
@@ -130,6 +132,7 @@ async def delete(arm: Arm, call: ArmCall) -> Reply:
         return await delete_part(arm, call)
     children = [each async for each in arm.resources.list_below(call.path.id)]
     record = await arm.resources.find(call.path.id)
+    refuse_unmatched(call, None if record is None else etag(record))
     if record is None:
         # An interrupted deletion may have left these.
         await _delete_all(arm, call, children)

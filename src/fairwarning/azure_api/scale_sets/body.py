@@ -20,7 +20,7 @@ from fairwarning.azure_api.body_values import (
 from fairwarning.azure_api.errors import ArmError
 from fairwarning.azure_api.notice_profiles import NoticeTerms, read_terms
 from fairwarning.azure_api.request import Json
-from fairwarning.core.limits import FLEXIBLE_NAME_CHARS_MAX
+from fairwarning.core.limits import FLEXIBLE_NAME_CHARS_MAX, SCOPE_INSTANCES_MAX
 from fairwarning.core.model import EvictionPolicy, Priority
 from fairwarning.core.resources import CAPACITY_MAX, FAULT_DOMAINS_MAX, Orchestration
 
@@ -47,6 +47,8 @@ class WantedScaleSet(Struct, frozen=True, kw_only=True):
     priority: Priority
     eviction: EvictionPolicy
     fault_domains: int
+    is_single_group: bool
+    """Whether the owner wants a single placement group."""
     terms: NoticeTerms
     subnet_id: str
     """The subnet from which the instances get addresses. If it is empty, they get none."""
@@ -73,6 +75,7 @@ def read_wanted(body: Json) -> WantedScaleSet:
             "evictionPolicy",
         ),
         fault_domains=_fault_domains(properties.get("platformFaultDomainCount")),
+        is_single_group=properties.get("singlePlacementGroup") is True,
         terms=read_terms(profile),
         subnet_id=subnet_of(profile),
         computer_name_prefix=_prefix(text_at(profile, "osProfile", "computerNamePrefix")),
@@ -123,6 +126,18 @@ def refuse_name(name: str, orchestration: Orchestration) -> None:
             f"The name '{name[:80]}' of the {orchestration} scale set has {len(name)} characters; "
             f"use at most {longest}, because its instances are named after it and a name has at "
             f"most {of_instance}.",
+        )
+
+
+def refuse_too_many(name: str, wanted: WantedScaleSet) -> None:
+    """Raises ArmError if a single placement group would have more instances than it can."""
+    subject = f"Virtual Machine Scale Set '{name}'"
+    if wanted.is_single_group and wanted.capacity > SCOPE_INSTANCES_MAX:
+        raise ArmError(
+            409,
+            "OperationNotAllowed",
+            f"Unable to create or update {subject} as it exceeds the "
+            f"total limit of '{SCOPE_INSTANCES_MAX}' Virtual Machine instances.",
         )
 
 

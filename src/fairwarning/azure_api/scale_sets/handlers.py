@@ -4,6 +4,7 @@ from msgspec.structs import replace
 
 from fairwarning.azure_api import lists
 from fairwarning.azure_api.body_values import object_at, resource_members
+from fairwarning.azure_api.conditions import refuse_unmatched
 from fairwarning.azure_api.errors import ArmError, not_found
 from fairwarning.azure_api.instance_changes import locked, mark_removed
 from fairwarning.azure_api.notice_profiles import refuse_newer_members
@@ -12,7 +13,7 @@ from fairwarning.azure_api.paths import ResourcePath
 from fairwarning.azure_api.request import Arm, ArmCall, Json, Reply, Routes
 from fairwarning.azure_api.scale_sets import actions, parts
 from fairwarning.azure_api.scale_sets.actions import start_operations
-from fairwarning.azure_api.scale_sets.render import current_body, scale_set_json
+from fairwarning.azure_api.scale_sets.render import current_body, scale_set_json, scale_set_tag
 from fairwarning.azure_api.scale_sets.state import (
     TYPE,
     ScaleSetState,
@@ -28,6 +29,7 @@ _KEY = TYPE.lower()
 
 
 async def get(arm: Arm, call: ArmCall) -> Reply:
+    lists.read_expand(call, "userData")
     return Reply(200, scale_set_json(await get_scale_set(arm, call.path), call))
 
 
@@ -41,6 +43,7 @@ async def create_or_update(arm: Arm, call: ArmCall) -> Reply:
     body = _body(call)
     async with locked(arm, call, _lock(call.path)) as own:
         found = await find_scale_set(own, call.path)
+        refuse_unmatched(call, None if found is None else scale_set_tag(found))
         if found is not None:
             return _written_reply(call, await update(own, call, found, body), 200)
         if call.method == "PATCH":
@@ -60,6 +63,7 @@ async def begin_delete(arm: Arm, call: ArmCall, path: ResourcePath) -> Deletion 
     """
     async with locked(arm, call, _lock(path)) as own:
         found = await find_scale_set(own, path)
+        refuse_unmatched(call, None if found is None else scale_set_tag(found))
         if found is None:
             return None
         return Deletion(await _delete(own, call, found), found.roster.location)

@@ -43,6 +43,7 @@ _STATUS = re.compile(
 
 
 async def list_instances(arm: Arm, call: ArmCall) -> Reply:
+    lists.read_expand(call, "instanceView")
     found = await get_scale_set(arm, call.path)
     instances = found.instances
     if call.query.get("$filter"):
@@ -54,6 +55,7 @@ async def list_instances(arm: Arm, call: ArmCall) -> Reply:
 
 
 async def get(arm: Arm, call: ArmCall) -> Reply:
+    lists.read_expand(call, "instanceView", "userData")
     found = await get_scale_set(arm, call.path)
     vm = get_instance(found, call.path)
     return Reply(200, _instance_json(arm, call, found, vm, current_body(found)))

@@ -4,6 +4,7 @@ Where the fleet and the owner's body disagree, the JSON shows the facts of the f
 """
 
 from fairwarning.azure_api.body_values import object_at, text_at
+from fairwarning.azure_api.conditions import content_tag
 from fairwarning.azure_api.errors import not_found
 from fairwarning.azure_api.fleet_view import FleetInstance
 from fairwarning.azure_api.instance_views import provisioning_state
@@ -41,7 +42,13 @@ def scale_set_json(found: ScaleSetState, call: ArmCall) -> Json:
         properties["timeCreated"] = format_rfc3339(record.created_ms)
     rest = {name: value for name, value in body.items() if name != "properties"}
     head = {"name": found.id.rpartition("/")[2], "id": found.id, "type": TYPE}
-    return {**head, **rest, "properties": properties}
+    return {**head, **rest, "properties": properties, "etag": scale_set_tag(found)}
+
+
+def scale_set_tag(found: ScaleSetState) -> str:
+    record = found.record
+    created = [record.unique_id, record.created_ms] if record else [guid_of(found.id.lower())]
+    return content_tag({**current_body(found), "created": created})
 
 
 def set_unique_id(found: ScaleSetState) -> str:

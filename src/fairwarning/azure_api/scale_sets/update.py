@@ -5,10 +5,10 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from fairwarning.azure_api.body_values import refuse_moved
+from fairwarning.azure_api.body_values import object_at, refuse_moved
 from fairwarning.azure_api.fleet_view import scopes_of_resource
 from fairwarning.azure_api.instance_changes import reuse_scope, update_roster
-from fairwarning.azure_api.merge_patch import merge, without_read_only
+from fairwarning.azure_api.merge_patch import merge
 from fairwarning.azure_api.networks.addresses import allocate, release
 from fairwarning.azure_api.notice_profiles import read_policy
 from fairwarning.azure_api.request import Arm, ArmCall, Json
@@ -18,6 +18,7 @@ from fairwarning.azure_api.scale_sets.body import (
     read_wanted,
     refuse_changed,
     refuse_name,
+    refuse_too_many,
 )
 from fairwarning.azure_api.scale_sets.render import current_body
 from fairwarning.azure_api.scale_sets.state import (
@@ -55,7 +56,8 @@ async def update(arm: Arm, call: ArmCall, found: ScaleSetState, requested: Json)
     was, wanted = read_wanted(before), read_wanted(body)
     refuse_moved(found.roster.resource, call.path.group, was.location, wanted.location)
     refuse_changed(was, wanted)
-    policy = read_policy(without_read_only(requested).get("properties") or {}, found.roster.policy)
+    refuse_too_many(call.path.name, wanted)
+    policy = read_policy(object_at(requested, "properties"), found.roster.policy)
     addresses = await addresses_for(arm, call, wanted, wanted.capacity - was.capacity)
     try:
         await _change_rules(arm, call, found, policy, was, wanted)
@@ -140,6 +142,7 @@ async def create(arm: Arm, call: ArmCall, requested: Json) -> ScaleSetState:
     body = merge({}, requested)
     wanted = read_wanted(body)
     refuse_name(call.path.name, wanted.orchestration)
+    refuse_too_many(call.path.name, wanted)
     policy = read_policy(body.get("properties", {}), Policy())
     addresses = await addresses_for(arm, call, wanted, wanted.capacity)
     path, kind = call.path, ScopeKind.SCALE_SET

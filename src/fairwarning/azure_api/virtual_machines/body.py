@@ -100,6 +100,16 @@ def refuse_own_policy(properties: Json, place: str) -> None:
         )
 
 
+def refuse_without_size(properties: Json) -> None:
+    if not object_at(properties, "hardwareProfile"):
+        raise ArmError(
+            400,
+            "InvalidParameter",
+            "Required parameter 'hardwareProfile' is missing (null).",
+            target="hardwareProfile",
+        )
+
+
 def _priority(text: str) -> Priority:
     found = _PRIORITIES.get(text.lower())
     if found is None:

@@ -7,14 +7,15 @@ from collections.abc import Mapping
 from msgspec.structs import replace
 
 from fairwarning.azure_api.body_values import object_at
+from fairwarning.azure_api.conditions import refuse_unmatched
 from fairwarning.azure_api.errors import ArmError, not_found
 from fairwarning.azure_api.fleet_view import FleetInstance, vms_in
-from fairwarning.azure_api.instance_changes import locked
+from fairwarning.azure_api.instance_changes import locked_in_turn
 from fairwarning.azure_api.instance_views import events_of, pending_maintenance, view_json
 from fairwarning.azure_api.inventory import scopes_in
-from fairwarning.azure_api.lists import SLICE, list_reply
+from fairwarning.azure_api.lists import SLICE, list_reply, read_expand
 from fairwarning.azure_api.notice_profiles import refuse_newer_members
-from fairwarning.azure_api.operations import Deletion, Operation, accepted
+from fairwarning.azure_api.operations import Deletion, accepted
 from fairwarning.azure_api.paths import ResourcePath, same_id
 from fairwarning.azure_api.request import Arm, ArmCall, Handler, Reply, Routes
 from fairwarning.azure_api.virtual_machines.render import membership_json, render_vm
@@ -22,7 +23,6 @@ from fairwarning.azure_api.virtual_machines.state import (
     TYPE,
     VirtualMachineState,
     find_virtual_machine,
-    find_virtual_machine_by_id,
     get_virtual_machine,
     refuse_deleting,
     state_of_vm,
@@ -31,7 +31,6 @@ from fairwarning.azure_api.virtual_machines.state import (
 from fairwarning.azure_api.virtual_machines.update import create, first_record, update
 from fairwarning.core.deleting import takes_away
 from fairwarning.core.model import EventId, OperationKind, Priority
-from fairwarning.engine.protocols import RecordChanged
 from fairwarning.operator_api.scale_sets import operate_all
 
 _VM = TYPE.lower()
@@ -47,32 +46,33 @@ _FILTER = re.compile(r"\s*'virtualMachineScaleSet/id'\s+eq\s+'([^']*)'\s*", re.I
 
 
 async def create_or_update(arm: Arm, call: ArmCall) -> Reply:
-    refuse_newer_members(call, object_at(call.body or {}, "properties"))
-    while True:
-        found = await find_virtual_machine(arm, call.path)
-        if found is None and call.method == "PATCH":
-            raise not_found(TYPE, call.path.name, call.path.group)
-        try:
-            if found is None:
-                return await _create(arm, call)
-            return await update(arm, call, found)
-        except RecordChanged:
-            continue  # Another request changed the record: merge with what is stored now.
+    """Creates or updates a VM. A PATCH only updates. Raises ArmError if there is none.
 
-
-async def _create(arm: Arm, call: ArmCall) -> Reply:
-    """Creates a VM, or updates it if it was created meanwhile.
-
-    It holds a lock, because the fleet would accept two VMs whose names differ only in case.
+    It holds a lock: others must not change the VM after its tag was compared, and the fleet would
+    accept two VMs whose names differ only in case.
     """
-    async with locked(arm, call, f"arm{call.path.id.lower()}") as own:
+    refuse_newer_members(call, object_at(call.body or {}, "properties"))
+    async with locked_in_turn(arm, call, _lock(call.path)) as own:
         found = await find_virtual_machine(own, call.path)
-        return await create(own, call) if found is None else await update(own, call, found)
+        _refuse_unmatched(own, call, found)
+        if found is not None:
+            return await update(own, call, found)
+        if call.method == "PATCH":
+            raise not_found(TYPE, call.path.name, call.path.group)
+        return await create(own, call)
+
+
+def _lock(path: ResourcePath) -> str:
+    return f"arm{path.id.lower()}"
+
+
+def _refuse_unmatched(arm: Arm, call: ArmCall, found: VirtualMachineState | None) -> None:
+    refuse_unmatched(call, None if found is None else render_vm(arm, call, found)["etag"])
 
 
 async def get(arm: Arm, call: ArmCall) -> Reply:
+    with_view = "instanceview" in read_expand(call, "instanceView", "userData")
     found = await get_virtual_machine(arm, call.path)
-    with_view = "instanceview" in call.query.get("$expand", "").lower()
     return Reply(200, render_vm(arm, call, found, with_view=with_view))
 
 
@@ -91,9 +91,13 @@ async def begin_delete(arm: Arm, call: ArmCall, path: ResourcePath) -> Deletion 
 
     If the VM is already being deleted, the new operation waits for the same events.
     """
-    found = await find_virtual_machine(arm, path)
-    if found is None:
-        return None
+    async with locked_in_turn(arm, call, _lock(path)) as own:
+        found = await find_virtual_machine(own, path)
+        _refuse_unmatched(own, call, found)
+        return None if found is None else await _begin_delete(own, call, found)
+
+
+async def _begin_delete(arm: Arm, call: ArmCall, found: VirtualMachineState) -> Deletion:
     vm = found.vm
     events = tuple(each.id for each in events_of(vm) if takes_away(each))
     if not events:
@@ -103,28 +107,14 @@ async def begin_delete(arm: Arm, call: ArmCall, path: ResourcePath) -> Deletion 
     operation = await arm.operations.begin(
         call, verb="delete", target=vm_resource_id(vm), events=events
     )
-    await _mark_deleting(arm, call, found, operation)
+    record = found.record or first_record(arm, vm)
+    await arm.resources.put(replace(record, is_deleting=True, operation=operation.id), by=call.by)
     return Deletion(operation, vm.scope.roster.location)
-
-
-async def _mark_deleting(
-    arm: Arm, call: ArmCall, found: VirtualMachineState | None, operation: Operation
-) -> None:
-    while found is not None:
-        vm = found.vm
-        record = found.record or first_record(arm, vm)
-        try:
-            await arm.resources.put(
-                replace(record, is_deleting=True, operation=operation.id), by=call.by
-            )
-        except RecordChanged:
-            found = await find_virtual_machine_by_id(arm, vm_resource_id(vm))
-        else:
-            return
 
 
 async def list_virtual_machines(arm: Arm, call: ArmCall) -> Reply:
     wanted_set = _wanted_set(call)
+    with_view = "instanceview" in read_expand(call, "instanceView")
     start = call.path.id if call.path.group else call.path.place
     records = {
         each.id.lower(): each
@@ -136,7 +126,7 @@ async def list_virtual_machines(arm: Arm, call: ArmCall) -> Reply:
         for vm in vms_in(scope):
             if wanted_set is None or _is_in(vm, wanted_set):
                 state = await state_of_vm(arm, vm, records.get(vm_resource_id(vm).lower()))
-                found.append(render_vm(arm, call, state))
+                found.append(render_vm(arm, call, state, with_view=with_view))
             if len(found) % SLICE == 0:
                 await asyncio.sleep(0)
     return await list_reply(call, found)

@@ -1,6 +1,7 @@
 """Renders the JSON of a VM. It corrects the owner's body by the facts of the fleet."""
 
 from fairwarning.azure_api.body_values import object_at
+from fairwarning.azure_api.conditions import content_tag
 from fairwarning.azure_api.fleet_view import FleetInstance
 from fairwarning.azure_api.instance_views import provisioning_state, view_json
 from fairwarning.azure_api.notice_profiles import policy_json, without_newer_members
@@ -40,7 +41,7 @@ def vm_json(
         properties["timeCreated"] = format_rfc3339(record.created_ms)
     if with_view:
         properties["instanceView"] = view_json(vm, now)
-    return {
+    found = {
         "name": vm.instance.name,
         "id": vm_resource_id(vm),
         "type": TYPE,
@@ -49,6 +50,7 @@ def vm_json(
         "tags": dict(vm.instance.tags),
         "properties": properties,
     }
+    return {**found, "etag": content_tag(found)}
 
 
 def declared_body(vm: FleetInstance) -> Json:

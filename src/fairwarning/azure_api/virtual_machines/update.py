@@ -26,6 +26,7 @@ from fairwarning.azure_api.virtual_machines.body import (
     refuse_changed,
     refuse_changed_word,
     refuse_own_policy,
+    refuse_without_size,
     without_secrets,
 )
 from fairwarning.azure_api.virtual_machines.placement import add_vm
@@ -139,6 +140,7 @@ async def create(arm: Arm, call: ArmCall) -> Reply:
     body = without_secrets(merge({}, resource_members(call.body)))
     properties = object_at(body, "properties")
     wanted = read_wanted(body)
+    refuse_without_size(properties)
     read_terms(properties)
     if wanted.availability_set or wanted.scale_set:
         refuse_own_policy(properties, "an availability set or a scale set")

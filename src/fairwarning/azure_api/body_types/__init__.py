@@ -1,0 +1,1 @@
+"""Knows the members of Azure's resource types, as Azure publishes them."""

@@ -1,0 +1,206 @@
+"""If-Match and If-None-Match: nobody overwrites what he has not seen."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from tests.azure_api.arm_client import COMPUTE, NETWORK, ArmClient, S, running_client
+from tests.azure_api.scale_set_client import SETS, body_of
+from tests.azure_api.vm_client import NICS, VMS, VNET, interface_body, network_body, vm_body
+
+AVAILABILITY = f"{COMPUTE}/availabilitySets"
+SUBNET = f"{VNET}/subnets/inner"
+BODIES: dict[str, Any] = {
+    f"{VMS}/v": vm_body(),
+    f"{SETS}/s": body_of(),
+    f"{AVAILABILITY}/a": {"location": "local", "properties": {}},
+    VNET: network_body(),
+    f"{NETWORK}/publicIPAddresses/p": {"location": "local", "properties": {}},
+    f"{S}/resourcegroups/g": {"location": "local"},
+}
+WITH_TAG = [VNET, f"{VMS}/v", f"{SETS}/s", f"{NETWORK}/publicIPAddresses/p"]
+"""Resources whose body has an etag on Azure."""
+PATHS = [pytest.param(path, id=path.split("/")[-2]) for path in BODIES]
+
+
+@pytest.fixture
+async def arm() -> AsyncIterator[ArmClient]:
+    async with running_client(ArmClient) as client:
+        yield client
+
+
+async def send(
+    arm: ArmClient, method: str, path: str, body: Any = None, **conditions: str
+) -> tuple[int, Any]:
+    """The status and the body, or the content of the error."""
+    headers = {f"If-{name.replace('_', '-')}": tag for name, tag in conditions.items()}
+    parameters = {"api-version": "2024-11-01"}
+    answer = await arm.http.request(method, path, json=body, params=parameters, headers=headers)
+    found = answer.json() if answer.content else {}
+    return answer.status_code, found.get("error", found)
+
+
+async def make(arm: ArmClient, path: str) -> str:
+    """The tag of what was made."""
+    await arm.answer("PUT", path, BODIES[path])
+    return await tag_of(arm, path)
+
+
+async def tag_of(arm: ArmClient, path: str) -> str:
+    answer = await arm.ask("GET", path)
+    return answer.headers["etag"]
+
+
+@pytest.mark.parametrize("path", PATHS)
+async def test_a_tag_stays_until_the_resource_changes(arm: ArmClient, path: str) -> None:
+    first = await make(arm, path)
+    assert await tag_of(arm, path) == first
+    status, _ = await send(arm, "PATCH", path, {"tags": {"a": "b"}}, Match=first)
+    assert status == 200
+    assert await tag_of(arm, path) != first
+
+
+@pytest.mark.parametrize("path", WITH_TAG)
+async def test_the_body_has_the_tag_too(arm: ArmClient, path: str) -> None:
+    tag = await make(arm, path)
+    assert (await arm.get(path))["etag"] == tag
+    listed = (await arm.get(path.rpartition("/")[0]))["value"]
+    assert tag in [each["etag"] for each in listed]
+
+
+async def test_an_availability_set_has_it_in_the_header_only(arm: ArmClient) -> None:
+    await make(arm, f"{AVAILABILITY}/a")
+    assert "etag" not in await arm.get(f"{AVAILABILITY}/a")
+
+
+@pytest.mark.parametrize("method", ["PUT", "PATCH", "DELETE"])
+@pytest.mark.parametrize("path", PATHS)
+async def test_an_old_tag_changes_nothing(arm: ArmClient, path: str, method: str) -> None:
+    old = await make(arm, path)
+    await arm.ask("PATCH", path, {"tags": {"new": "1"}})
+    body = {**BODIES[path], "tags": {"lost": "1"}}
+    status, error = await send(arm, method, path, body, Match=old)
+    assert (status, error["code"]) == (412, "PreconditionFailed")
+    assert (await arm.get(path))["tags"] == {"new": "1"}
+    status, _ = await send(arm, method, path, body, Match=f'"x", {await tag_of(arm, path)}')
+    assert status in (200, 202)
+
+
+@pytest.mark.parametrize("path", PATHS)
+async def test_none_means_that_nothing_is_overwritten(arm: ArmClient, path: str) -> None:
+    body = BODIES[path]
+    status, _ = await send(arm, "PUT", path, body, None_Match="*")
+    assert status in (200, 201)
+    status, error = await send(arm, "PUT", path, {**body, "tags": {"a": "b"}}, None_Match="*")
+    assert (status, error["code"]) == (412, "PreconditionFailed")
+    assert (await arm.get(path)).get("tags", {}) == {}
+
+
+@pytest.mark.parametrize("path", PATHS)
+async def test_any_needs_something_that_exists(arm: ArmClient, path: str) -> None:
+    status, error = await send(arm, "PUT", path, BODIES[path], Match="*")
+    assert (status, error["code"]) == (412, "PreconditionFailed")
+    await arm.get(path, 404)
+    await make(arm, path)
+    status, _ = await send(arm, "PUT", path, BODIES[path], Match="*")
+    assert status == 200
+
+
+async def test_compute_and_network_refuse_in_their_own_words(arm: ArmClient) -> None:
+    now = await make(arm, f"{VMS}/v")
+    _, error = await send(arm, "PATCH", f"{VMS}/v", {"tags": {}}, Match='"2"')
+    assert error["message"] == (
+        f'Etag provided in if-match header "2" does not match etag {now} of resource.'
+    )
+    now = await make(arm, VNET)
+    _, error = await send(arm, "PATCH", VNET, {"tags": {}}, Match='W/"2"')
+    assert error["message"] == "Precondition failed."
+    (detail,) = error["details"]
+    assert detail["code"] == "PreconditionFailedEtagMismatch"
+    assert detail["message"] == (
+        f'Etag provided in if-match header W/"2" does not match etag {now} of resource {VNET} '
+        "in NRP data store."
+    )
+
+
+async def test_a_part_has_the_tag_of_its_resource(arm: ArmClient) -> None:
+    tag = await make(arm, VNET)
+    assert (await arm.get(SUBNET))["etag"] == tag
+    body = {"properties": {"addressPrefix": "10.9.0.0/25"}}
+    assert (await send(arm, "PUT", SUBNET, body, Match='W/"old"'))[0] == 412
+    assert (await send(arm, "PUT", SUBNET, body, None_Match="*"))[0] == 412
+    assert (await send(arm, "DELETE", SUBNET, Match='W/"old"'))[0] == 412
+    assert (await send(arm, "PUT", SUBNET, body, Match=tag))[0] == 200
+
+
+async def test_an_interface_keeps_its_addresses_if_the_tag_is_old(arm: ArmClient) -> None:
+    await make(arm, VNET)
+    await arm.put(f"{NICS}/n", interface_body())
+    before = await arm.get(f"{NICS}/n")
+    body = interface_body(privateIPAddress="10.9.0.77", privateIPAllocationMethod="Static")
+    assert (await send(arm, "PUT", f"{NICS}/n", body, Match='W/"old"'))[0] == 412
+    assert await arm.get(f"{NICS}/n") == before
+    await arm.put(f"{NICS}/m", body)
+
+
+async def test_a_set_scaled_by_the_operator_has_another_tag(arm: ArmClient) -> None:
+    tag = await make(arm, f"{SETS}/s")
+    await arm.rig.post("/scopes/scale-set%2Fs%2F0/scale", {"capacity": 3}, 202)
+    body = {"sku": {"capacity": 2}}
+    assert (await send(arm, "PATCH", f"{SETS}/s", body, Match=tag))[0] == 412
+
+
+async def test_what_the_fleet_declared_has_a_tag(arm: ArmClient) -> None:
+    for path in (f"{VMS}/db", f"{SETS}/workers", f"{AVAILABILITY}/web"):
+        tag = await tag_of(arm, path)
+        assert (await send(arm, "PATCH", path, {"tags": {"a": "b"}}, Match='"x"'))[0] == 412
+        assert (await send(arm, "PATCH", path, {"tags": {"a": "b"}}, Match=tag))[0] == 200
+
+
+@pytest.mark.parametrize("path", PATHS)
+async def test_of_many_with_the_same_tag_one_wins(arm: ArmClient, path: str) -> None:
+    tag = await make(arm, path)
+    many = (send(arm, "PATCH", path, {"tags": {"by": str(n)}}, Match=tag) for n in range(8))
+    answers = await asyncio.gather(*many)
+    winners = [body["tags"] for status, body in answers if status == 200]
+    assert len(winners) == 1
+    assert {status for status, _ in answers} <= {200, 409, 412}
+    assert (await arm.get(path))["tags"] == winners[0]
+
+
+async def test_a_machine_is_not_changed_by_those_who_lost(arm: ArmClient) -> None:
+    tag = await make(arm, f"{VMS}/v")
+    many = (send(arm, "PATCH", f"{VMS}/v", {"tags": {"by": str(n)}}, Match=tag) for n in range(8))
+    winners = [body["tags"] for status, body in await asyncio.gather(*many) if status == 200]
+    instance = await arm.rig.get("/instances/v")
+    assert [instance["tags"]] == winners
+
+
+async def test_of_many_who_create_one_does(arm: ArmClient) -> None:
+    for path, body in BODIES.items():
+        many = (send(arm, "PUT", path, body, None_Match="*") for _ in range(6))
+        statuses = [status for status, _ in await asyncio.gather(*many)]
+        assert len([each for each in statuses if each in (200, 201)]) == 1, path
+        assert set(statuses) <= {200, 201, 409, 412}, path
+
+
+async def test_a_group_deleted_under_a_condition_takes_all_with_it(arm: ArmClient) -> None:
+    await make(arm, f"{S}/resourcegroups/g")
+    vms = f"{S}/resourceGroups/g/providers/Microsoft.Compute/virtualMachines"
+    await arm.put(f"{vms}/v", vm_body())
+    tag = await tag_of(arm, f"{S}/resourcegroups/g")
+    assert (await send(arm, "DELETE", f"{S}/resourcegroups/g", Match=tag))[0] == 202
+    await arm.advance()
+    await arm.get(f"{S}/resourcegroups/g", 404)
+
+
+async def test_the_tag_of_a_deployment_is_not_that_of_its_resources(arm: ArmClient) -> None:
+    resource = {"type": "Microsoft.Network/publicIPAddresses", "apiVersion": "2024-05-01",
+                "name": "p", "location": "local"}  # fmt: skip
+    template = {"$schema": "x", "contentVersion": "1.0.0.0", "resources": [resource]}
+    body = {"properties": {"mode": "Incremental", "template": template}}
+    place = NETWORK.replace("Microsoft.Network", "Microsoft.Resources/deployments/d")
+    assert (await send(arm, "PUT", place, body, Match='"x"'))[0] == 201
+    await arm.get(f"{NETWORK}/publicIPAddresses/p")
