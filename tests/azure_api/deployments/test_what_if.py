@@ -161,7 +161,7 @@ async def test_what_instances_that_leave_still_use_goes_after_them(arm: Deployme
     )
     use = {"networkProfile": {"networkInterfaces": [{"id": f"{IDLE}/providers/{nic['type']}/nic"}]}}
     vm = resource(
-        "Microsoft.Compute/virtualMachines", "vm",
+        "Microsoft.Compute/virtualMachines", "vm", apiVersion="2024-07-01",
         properties={"hardwareProfile": {"vmSize": "Standard_D2s_v5"}, **use},
     )  # fmt: skip
     parts = [network(), {**nic, "dependsOn": ["net"]}, {**vm, "dependsOn": ["nic"]}]

@@ -5,12 +5,13 @@ from typing import NamedTuple
 
 import msgspec
 
+from fairwarning.azure_api.body_types.conform import with_known_members
 from fairwarning.azure_api.deployments.complete_mode import resources_left_out
 from fairwarning.azure_api.deployments.deltas import deltas_of
 from fairwarning.azure_api.deployments.execute import evaluate, plan_deployment
 from fairwarning.azure_api.deployments.template_runner import TemplateRunner
 from fairwarning.azure_api.errors import ArmError
-from fairwarning.azure_api.merge_patch import without_read_only
+from fairwarning.azure_api.merge_patch import merge
 from fairwarning.azure_api.paths import resource_path
 from fairwarning.azure_api.request import Arm, ArmCall, Json
 from fairwarning.azure_api.templates.scope_functions import API_VERSIONS
@@ -77,7 +78,8 @@ class Preview:
             inner = replace(call, path=resource_path(each.id))
             return (await self._of_template(inner, _Place(asked.nested, place.level + 1)))[1]
         head = {"apiVersion": each.api_version, "id": each.id, "name": each.name, "type": each.type}
-        after = head | without_read_only(asked.value)
+        as_put = replace(call, path=resource_path(each.id), body=asked.value)
+        after = head | merge({}, with_known_members(as_put).body or {})
         if before is None:
             return [_change(each.id, "Create", None, after)]
         delta = deltas_of(before, after)

@@ -8,7 +8,6 @@ from msgspec.structs import replace
 from fairwarning.azure_api.body_values import object_at, tags_of
 from fairwarning.azure_api.errors import ArmError
 from fairwarning.azure_api.instance_changes import change_instance
-from fairwarning.azure_api.merge_patch import without_read_only
 from fairwarning.azure_api.operations import operation_reply
 from fairwarning.azure_api.request import Arm, ArmCall, Json, Reply
 from fairwarning.azure_api.scale_sets.render import current_body, get_instance, instance_json
@@ -26,7 +25,7 @@ _KINDS = {
 async def update(arm: Arm, call: ArmCall) -> Reply:
     found = await get_scale_set(arm, call.path)
     vm = get_instance(found, call.path)
-    body = without_read_only(call.body or {})
+    body = call.body or {}
     properties = object_at(body, "properties")
     _refuse_old_version(call, properties, is_uniform=found.roster.is_numbered)
     policy = object_at(properties, "protectionPolicy")
