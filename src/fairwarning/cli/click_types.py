@@ -30,7 +30,8 @@ EVENT_TYPES = ["Freeze", "Reboot", "Redeploy", "Preempt", "Terminate"]
 EVENT_TYPE = click.Choice(EVENT_TYPES, case_sensitive=False)
 
 
-def one_address(value: str) -> tuple[str, int]:
+def host_and_port(value: str) -> tuple[str, int]:
+    """Split an address HOST:PORT. Raises `click.BadParameter` if it is none."""
     host, _, port = value.rpartition(":")
     if not _is_host(host) or not _is_port(port):
         raise click.BadParameter(f"{value!r} is no HOST:PORT; write one like 127.0.0.1:8169")

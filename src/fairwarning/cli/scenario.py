@@ -2,7 +2,7 @@
 
 import click
 
-from fairwarning.cli.click_types import Number, one_address
+from fairwarning.cli.click_types import Number, host_and_port
 from fairwarning.cli.common_options import Session, connected, why_option
 from fairwarning.cli.name_completion import complete_instance, complete_scenario
 from fairwarning.cli.output import draw, echo_json, make_console
@@ -66,10 +66,6 @@ def show(name: str, as_json: bool) -> None:
         click.echo(text, nl=False)
 
 
-def _metadata(_: click.Context, __: click.Parameter, value: str | None) -> tuple[str, int] | None:
-    return None if value is None else one_address(value)
-
-
 @scenario.command(
     epilog="""\b
 Examples:
@@ -99,7 +95,7 @@ Examples:
 @click.option("--serve", "serves", is_flag=True, help="Start a server for this run only.")
 @click.option(
     "--metadata",
-    callback=_metadata,
+    type=host_and_port,
     metavar="HOST:PORT",
     help="Address of the metadata endpoint of --serve (default: a free port of 127.0.0.1).",
 )

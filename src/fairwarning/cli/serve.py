@@ -5,7 +5,6 @@ import json
 import os
 import resource
 import signal
-from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -15,7 +14,7 @@ import uvloop
 
 from fairwarning import __version__, logs
 from fairwarning.boot import BadStoreUrl, default_store_url
-from fairwarning.cli.click_types import Number, one_address
+from fairwarning.cli.click_types import Number, host_and_port
 from fairwarning.cli.common_options import DEFAULT_URL
 from fairwarning.cli.garbage import ShortCollections
 from fairwarning.cli.serve_config import read_config
@@ -58,20 +57,6 @@ Examples:
   fairwarning serve --metadata 169.254.169.254:80 --store postgresql://fw@db/fairwarning
 """
 _PORTS = {"http": 80, "https": 443}
-
-
-def _address(_: click.Context, __: click.Parameter, values: Sequence[str]) -> list[tuple[str, int]]:
-    return [one_address(value) for value in values]
-
-
-def _control_address(_: click.Context, __: click.Parameter, value: str) -> tuple[str, int]:
-    return one_address(value)
-
-
-def _azure_address(
-    _: click.Context, __: click.Parameter, value: str | None
-) -> tuple[str, int] | None:
-    return None if value is None else one_address(value)
 
 
 def _origin(_: click.Context, __: click.Parameter, value: str | None) -> str:
@@ -121,7 +106,7 @@ def _duration_ms(value: str) -> int:
     multiple=True,
     default=["127.0.0.1:8169"],
     show_default=True,
-    callback=_address,
+    type=host_and_port,
     metavar="HOST:PORT",
     help="Address on which the metadata endpoint listens for instances (repeatable; port 0 "
     "picks a free port).",
@@ -138,7 +123,7 @@ def _duration_ms(value: str) -> int:
     "control",
     default="127.0.0.1:8170",
     show_default=True,
-    callback=_control_address,
+    type=host_and_port,
     metavar="HOST:PORT",
     help="Address on which the control plane listens, with the operator API and the "
     "portal. An address other than loopback needs --tls-certificate, --tls-key and "
@@ -160,7 +145,7 @@ def _duration_ms(value: str) -> int:
 )
 @click.option(
     "--azure",
-    callback=_azure_address,
+    type=host_and_port,
     metavar="HOST:PORT",
     help="Address on which the server listens for az and the Azure SDKs, over TLS with a "
     "certificate that the server creates itself (default: the port after that of "
@@ -306,7 +291,7 @@ def _duration_ms(value: str) -> int:
     help="Print the addresses of the started server as one JSON object.",
 )
 def serve(
-    addresses: list[tuple[str, int]],
+    addresses: tuple[tuple[str, int], ...],
     control: tuple[str, int],
     certificate: Path | None,
     key: Path | None,
@@ -352,7 +337,7 @@ def serve(
     try:
         settings = NodeSettings(
             store_url=store_url or default_store_url(),
-            metadata=addresses,
+            metadata=list(addresses),
             control=control,
             rules=rules,
             engine_rules=Rules(
