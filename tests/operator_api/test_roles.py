@@ -13,6 +13,7 @@ NEEDED = {
     "viewer": """
         GET /fleet
         POST /fleet/plan
+        GET /resources
         GET /scopes/{scope:path}
         GET /instances/{instance:path}
         POST /scopes/{scope:path}/scale/plan
@@ -36,6 +37,7 @@ NEEDED = {
     "operator": """
         PUT /fleet
         POST /fleet
+        DELETE /resources/{resource:path}
         DELETE /scopes/{scope:path}
         DELETE /instances/{instance:path}
         POST /instances/{instance:path}/replace

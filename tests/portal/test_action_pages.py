@@ -51,7 +51,7 @@ async def test_what_was_done_is_said_once(rig: Rig, reader: Reader) -> None:
 
 
 async def test_a_policy_is_what_is_ticked_and_nothing_else(rig: Rig, reader: Reader) -> None:
-    id = (await workers(rig))["id"]
+    id = (await workers(rig))["id"].removesuffix("/0")
     path = f"/scale-sets/{id}/policy"
     for ticked in ("approveUserReboot", "approveUserRedeploy", "approveAllInstancesDown"):
         await reader.send(f"/scale-sets/{id}", path, **{ticked: "1"})
@@ -60,7 +60,7 @@ async def test_a_policy_is_what_is_ticked_and_nothing_else(rig: Rig, reader: Rea
 
 
 async def test_a_notice_is_changed_and_switched_off(rig: Rig, reader: Reader) -> None:
-    id = (await workers(rig))["id"]
+    id = (await workers(rig))["id"].removesuffix("/0")
     page, path = f"/scale-sets/{id}", f"/scale-sets/{id}/termination"
     await reader.send(page, path, termination="on", delay="9")
     assert (await workers(rig))["terminateNotice"] == "PT9M"
@@ -69,7 +69,7 @@ async def test_a_notice_is_changed_and_switched_off(rig: Rig, reader: Reader) ->
 
 
 async def test_only_who_was_chosen_is_brought_up_to_date(rig: Rig, reader: Reader) -> None:
-    id = (await workers(rig))["id"]
+    id = (await workers(rig))["id"].removesuffix("/0")
     page, path = f"/scale-sets/{id}", f"/scale-sets/{id}/upgrade"
     await reader.send(page, f"/scale-sets/{id}/termination", termination="on", delay="9")
 
@@ -85,14 +85,26 @@ async def test_only_who_was_chosen_is_brought_up_to_date(rig: Rig, reader: Reade
     assert await behind() == []
 
 
+async def make(reader: Reader, **fields: str) -> None:
+    """Send the form, and then the form of its review."""
+    page = (await reader.client.get("/scale-sets/new")).text
+    key = re.search(r'name="form_key" value="([^"]*)"', page)
+    assert key is not None
+    review = await reader.client.post("/scale-sets/new/review", data={"form_key": key[1], **fields})
+    assert review.status_code == 200, review.text
+    hidden = dict(re.findall(r'type="hidden" name="([^"]+)" value="([^"]*)"', review.text))
+    made = await reader.client.post("/scale-sets/new", data=hidden)
+    assert made.status_code == 303, made.text
+
+
 async def test_a_new_set_is_as_its_form_says(rig: Rig, reader: Reader) -> None:
     fields = {"name": "more", "capacity": "2", "orchestration": "flexible", "priority": "Regular",
               "update_domains": "3", "termination": "on", "delay": "7"}  # fmt: skip
-    await reader.send("/scale-sets/new", "/scale-sets/new", **fields, test="1")
+    await make(reader, **fields, test="1")
     found = await rig.get("/scopes/more")
     assert (found["orchestration"], found["updateDomains"]) == ("flexible", 3)
     assert (found["terminateNotice"], found["test"]) == ("PT7M", True)
-    await reader.send("/scale-sets/new", "/scale-sets/new", **{**fields, "name": "real"})
+    await make(reader, **{**fields, "name": "real"})
     assert (await rig.get("/scopes/real"))["test"] is False
 
 
@@ -206,12 +218,12 @@ async def test_a_table_has_all_of_the_history_and_no_formula(
 async def test_a_fleet_is_shown_page_by_page(
     rig: Rig, reader: Reader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fairwarning.portal.pages.fleet.SCOPES_SHOWN", 1)
+    monkeypatch.setattr("fairwarning.portal.pages.fleet.RESOURCES_SHOWN", 1)
     seen: list[str] = []
     page = "/fleet"
     while page and len(seen) <= 3:
         text = await reader.see(page)
-        seen += re.findall(r'<h2 id="scope-\d+"><a href="[^"]*">([^<]+)</a>', text)
+        seen += re.findall(r'<th scope="row"><a href="[^"]*">([^<]+)</a>', text)
         onward = re.search(r'href="([^"]+)">Next page', text)
         page = onward[1] if onward else ""
     assert sorted(seen) == ["db", "web", "workers"]

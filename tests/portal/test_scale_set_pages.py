@@ -87,7 +87,51 @@ async def test_the_review_shows_all_that_will_be_made_and_makes_nothing(
     assert sum(len(each["instances"]) for each in found) == 150
     assert {(each["resourceGroup"], each["location"]) for each in found} == {("shop", "westeurope")}
     assert {each["terminateNotice"] for each in found} == {"PT7M"}
-    assert (await client.get(made.headers["location"])).status_code in (200, 409)
+    page = (await client.get(made.headers["location"])).text
+    assert "1 to 25 of 150" in page
+    assert page.count('<tr id="instance-') == 25
+
+
+async def test_a_set_is_one_row_whatever_its_placement_groups(
+    rig: Rig, client: httpx.AsyncClient
+) -> None:
+    await rig.post("/fleet", {"scale_set": [{"name": "large", "capacity": 250}]})
+    for page in ("/scale-sets", "/fleet"):
+        assert (await client.get(page)).text.count(">large<") == 1, page
+    assert (await client.get("/plan")).text.count("/scale-set/large") == 1
+    rows = (await rig.get("/resources", search="large"))["resources"]
+    assert [(each["name"], each["instances"], len(each["placementGroups"])) for each in rows] == [
+        ("large", 250, 3)
+    ]
+    page = (await client.get("/scale-sets/large?instance=large_249")).text
+    assert '<tr id="instance-large_249" class="marked">' in page
+    assert page.count('href="/fleet/') == 3, "the placement groups are a detail of the page"
+
+
+async def test_an_empty_set_can_be_created_and_has_its_page(client: httpx.AsyncClient) -> None:
+    answer = await create(client, name="others", capacity="0")
+    assert answer.status_code == 303
+    assert "The set has no instances" in (await client.get(answer.headers["location"])).text
+
+
+async def test_deleting_a_set_names_who_goes_and_warns_them(
+    rig: Rig, client: httpx.AsyncClient
+) -> None:
+    await rig.activate("workers_0")
+    path = "/scale-sets/workers/delete"
+    page = await submit(client, "/scale-sets/workers", f"{path}/preview")
+    assert page.status_code == 200
+    assert page.text.count("5 min") == 3
+    assert (await rig.get("/events"))["events"] == []
+    done = await client.post(path, data=dict(_HIDDEN.findall(page.text)))
+    assert done.headers["location"] == "/scale-sets"
+    assert (
+        "workers is being deleted: 3 instances are warned first"
+        in (await client.get("/scale-sets")).text
+    )
+    assert {each["type"] for each in (await rig.get("/events"))["events"]} == {"Terminate"}
+    await rig.post("/clock/advance", {"by": "6m"})
+    assert (await rig.get("/resources", kind="scale-set"))["resources"] == []
 
 
 async def test_the_review_can_be_left_to_change_what_was_written(client: httpx.AsyncClient) -> None:
@@ -113,9 +157,7 @@ async def test_the_review_refuses_a_name_that_exists_and_what_cannot_be(
 async def test_what_cannot_be_is_refused_with_its_reason(client: httpx.AsyncClient) -> None:
     assert (await create(client, name="-")).status_code == 422
     assert (await create(client, name="others", capacity="x")).status_code == 422
-    answer = await create(client, name="others", capacity="0")
-    assert answer.status_code == 422
-    assert "at least 1" in answer.text
+    assert (await create(client, name="others", capacity="1001")).status_code == 422
 
 
 async def test_resizing_names_who_goes_and_warns_them(rig: Rig, client: httpx.AsyncClient) -> None:

@@ -177,6 +177,15 @@ def removal(
     return Plan(changes=changes, declares=(*ended, step) if is_new else tuple(ended))
 
 
+def removal_of_all(groups: Iterable[Scope], *, without_notice: bool = False) -> Plan:
+    """Return the plan that removes a whole resource, which has these scopes."""
+    parts = [removal(each, without_notice=without_notice) for each in groups]
+    return Plan(
+        changes=tuple(change for part in parts for change in part.changes),
+        declares=tuple(step for part in parts for step in part.declares),
+    )
+
+
 def confirmation(plan: Plan) -> str:
     """Return a text that identifies the instances that the plan removes without notice. It is empty
     if there are none.

@@ -36,6 +36,7 @@ from fairwarning.operator_api.routes import (
     history,
     notifications,
     requests,
+    resources,
     rollouts,
     scale_sets,
     tokens,
@@ -44,6 +45,7 @@ from fairwarning.operator_api.stream import Streams
 
 ROUTES: tuple[Route, ...] = (
     *fleet.ROUTES,
+    *resources.ROUTES,
     *scale_sets.ROUTES,
     *events.ROUTES,
     *rollouts.ROUTES,
@@ -75,6 +77,11 @@ class _ScopeConvertor(_NameConvertor):
     regex = r"(?:(?!/(?:scale/plan|scale|model|upgrade|policy)$).)+"
 
 
+class _ResourceConvertor(_NameConvertor):
+    regex = ".+"
+
+
+register_url_convertor("resource", _ResourceConvertor())
 register_url_convertor("instance", _InstanceConvertor())
 register_url_convertor("scope", _ScopeConvertor())
 

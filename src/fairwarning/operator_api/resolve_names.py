@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from fairwarning.core.model import InstanceName, Scope, ScopeId
 from fairwarning.core.new_events import deleted_instance
 from fairwarning.core.refusals import Refused
-from fairwarning.engine.document_views import Views
+from fairwarning.engine.document_views import Views, resource_of
 from fairwarning.operator_api.context import Control
 from fairwarning.operator_api.problems import Problem, of_refusal
 from fairwarning.operator_api.scale_sets import groups_of
@@ -24,6 +24,21 @@ def find_scope(views: Views, name: str) -> ScopeId:
     if not found:
         raise _no_scope(name)
     return _only(name, found)
+
+
+def find_scopes(views: Views, name: str) -> list[ScopeId]:
+    """Find a scope like `find_scope`, or all placement groups of a scale set by the set's name.
+
+    Raises Problem if there is none, or if several resources are called so.
+    """
+    if views.has_scope(ScopeId(name)):
+        return [ScopeId(name)]
+    found = [id for id in views.scopes_called(_last(name)) if _is_meant(id, name)]
+    if not found:
+        raise _no_scope(name)
+    meant = _only(name, sorted({resource_of(id) for id in found}))
+    groups = sorted(id for id in found if resource_of(id) == meant)
+    return sorted(groups, key=len)  # The tenth placement group comes after the second.
 
 
 def find_instance(views: Views, name: str) -> tuple[ScopeId, InstanceName]:
@@ -48,7 +63,7 @@ async def find_resource(control: Control, name: str) -> list[Scope]:
     Raises Problem if there is no such resource, or more than one.
     """
     found = [id for id in control.views.scopes_called(_last(name)) if _is_meant(id, name)]
-    first = {_resource_of(id): id for id in sorted(found, reverse=True)}
+    first = {resource_of(id): id for id in sorted(found, reverse=True)}
     if not first:
         raise _no_scope(name)
     meant = _only(name, sorted(first))
@@ -87,15 +102,8 @@ def _is_meant(id: str, name: str) -> bool:
     """Whether `name` means the id `SUB/GROUP/kind/resource`, or `…/resource/0` in a scale set."""
     if id == name or id.endswith(f"/{name}"):
         return True
-    whole = _resource_of(ScopeId(id))
+    whole = resource_of(ScopeId(id))
     return whole != id and (whole == name or whole.endswith(f"/{name}"))
-
-
-def _resource_of(id: ScopeId) -> ScopeId:
-    """Return the id without its placement group."""
-    whole, _, group = id.rpartition("/")
-    is_group = group.isdigit() and id.split("/")[2:3] == ["scale-set"]
-    return ScopeId(whole) if is_group else id
 
 
 def _no_instance(views: Views, name: str) -> Problem:

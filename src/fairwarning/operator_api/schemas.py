@@ -285,6 +285,11 @@ class RemoveQuery(In):
     confirm: Confirm = ""
 
 
+class RemoveResourceQuery(RemoveQuery):
+    preview: bool = False
+    """Whether only to say what would be removed."""
+
+
 class DeclareQuery(RemoveQuery):
     create: bool = False
     """Whether to refuse a resource that exists, instead of changing it."""

@@ -91,7 +91,7 @@ def scope_of(scope: Scope, views: Views) -> schemas.Scope:
         incarnation=scope.incarnation,
         last_seen=instant_of(scope.last_seen_ms),
         terminate_notice=_duration(roster.model.terminate_notice_ms),
-        orchestration=_orchestration(roster),
+        orchestration=orchestration_of(roster),
         capacity=len(members([scope])),
         model=_model(roster.model),
         policy=_policy(roster.policy),
@@ -100,7 +100,7 @@ def scope_of(scope: Scope, views: Views) -> schemas.Scope:
     )
 
 
-def _orchestration(roster: Roster) -> Orchestration | None:
+def orchestration_of(roster: Roster) -> Orchestration | None:
     if roster.kind is not ScopeKind.SCALE_SET:
         return None
     return Orchestration.UNIFORM if roster.is_numbered else Orchestration.FLEXIBLE

@@ -19,13 +19,13 @@ from fairwarning.engine.clocks import VirtualClock
 from fairwarning.operator_api.auth import Role
 from fairwarning.operator_api.browser_protection import page_headers
 from fairwarning.portal.api import Api
+from fairwarning.portal.instance_rows import state_of
 from fairwarning.portal.page_context import SAID, PageContext, said_before
 from fairwarning.portal.sessions import Sessions
 from fairwarning.portal.strings import Texts, with_code
-from fairwarning.portal.update_domains import state_of
 
 HEADERS = page_headers()
-SHARED_TEMPLATES = ("layout.html", "macros.html", "event_parts.html")
+SHARED_TEMPLATES = ("layout.html", "macros.html", "event_parts.html", "instances.html")
 """The templates that others extend or import. Otherwise these would be compiled on the loop."""
 NAVIGATION = (
     ("overview", "/"),

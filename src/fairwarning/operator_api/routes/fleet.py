@@ -8,7 +8,7 @@ from fairwarning.core.model import EventId, Scope, ScopeId
 from fairwarning.core.refusals import Refused
 from fairwarning.fleet_file.apply import apply, carry_out
 from fairwarning.fleet_file.model import Plan
-from fairwarning.fleet_file.plan import confirmation, removal
+from fairwarning.fleet_file.plan import confirmation, removal, removal_of_all
 from fairwarning.operator_api import schemas
 from fairwarning.operator_api.auth import Role
 from fairwarning.operator_api.context import Control
@@ -22,7 +22,7 @@ from fairwarning.operator_api.fleet_plans import (
     steps_in,
 )
 from fairwarning.operator_api.problems import Problem
-from fairwarning.operator_api.resolve_names import find_instance, find_scope
+from fairwarning.operator_api.resolve_names import find_instance, find_resource, find_scope
 from fairwarning.operator_api.route import Call, Document, Route
 from fairwarning.operator_api.scale_sets import groups_of
 from fairwarning.operator_api.to_schema import detail_of, scope_of
@@ -96,6 +96,16 @@ async def delete_scope(
     return await _delete(control, call, groups, planned)
 
 
+async def delete_resource(
+    control: Control, call: Call[schemas.RemoveResourceQuery, None]
+) -> schemas.FleetPlan:
+    groups = await find_resource(control, call.path["resource"])
+    planned = removal_of_all(groups, without_notice=call.query.without_notice)
+    if call.query.preview:
+        return _to_schema(_prepared(planned))
+    return await _delete(control, call, groups, planned)
+
+
 async def delete_instance(
     control: Control, call: Call[schemas.RemoveQuery, None]
 ) -> schemas.FleetPlan:
@@ -161,10 +171,12 @@ async def _delete(
     wish = _wish(control, call, Document(b"", is_toml=False), prune=False)
     refuse_wish(wish, found, scopes)
     terminates = await apply(control.engine, found, force=wish.force, by=call.by, why=call.why)
-    prepared = Prepared(
-        confirm=confirmation(found) or None, changes=[change_of(each) for each in found.changes]
-    )
-    return _to_schema(prepared, terminates)
+    return _to_schema(_prepared(found), terminates)
+
+
+def _prepared(found: Plan) -> Prepared:
+    changes = [change_of(each) for each in found.changes]
+    return Prepared(confirm=confirmation(found) or None, changes=changes)
 
 
 def _to_schema(prepared: Prepared, terminates: Sequence[EventId] = ()) -> schemas.FleetPlan:
@@ -193,6 +205,9 @@ ROUTES = (
     Route(method="DELETE", path="/scopes/{scope:path}", summary="Remove a scope",
           role=Role.OPERATOR, handle=delete_scope, query=schemas.RemoveQuery,
           answer=schemas.FleetPlan),
+    Route(method="DELETE", path="/resources/{resource:path}",
+          summary="Remove a VM or a set with all its placement groups", role=Role.OPERATOR,
+          handle=delete_resource, query=schemas.RemoveResourceQuery, answer=schemas.FleetPlan),
     Route(method="GET", path="/instances/{instance:path}",
           summary="An instance and its unfinished events", role=Role.VIEWER, handle=get_instance,
           answer=schemas.InstanceDetail),

@@ -21,7 +21,7 @@ from fairwarning.operator_api.auth import Role
 from fairwarning.operator_api.context import Control
 from fairwarning.operator_api.parse_request import read_duration_ms
 from fairwarning.operator_api.problems import Problem
-from fairwarning.operator_api.resolve_names import find_scope
+from fairwarning.operator_api.resolve_names import find_scopes
 from fairwarning.operator_api.route import Call, Route
 from fairwarning.operator_api.schemas import (
     END,
@@ -176,7 +176,7 @@ def _spec(control: Control, body: RolloutBody) -> RolloutSpec:
     return RolloutSpec(
         type=EventType(body.type),
         scope_ids=tuple(
-            dict.fromkeys(find_scope(control.views, name) for name in dict.fromkeys(body.scopes))
+            dict.fromkeys(id for name in body.scopes for id in find_scopes(control.views, name))
         ),
         name=body.name,
         description=body.description,

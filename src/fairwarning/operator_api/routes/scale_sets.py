@@ -6,8 +6,10 @@ from typing import Annotated, Any
 from msgspec import UNSET, Meta, UnsetType
 from msgspec.structs import replace
 
-from fairwarning.common.durations import DURATION_PATTERN
-from fairwarning.core.model import EventId, InstanceName, Policy, Scope, ScopeKind
+from fairwarning.common.durations import DURATION_PATTERN, format_iso_duration
+from fairwarning.core.deleting import is_due_terminate
+from fairwarning.core.instants import Instant, format_rfc3339
+from fairwarning.core.model import EventId, Instance, InstanceName, Policy, Scope, ScopeKind
 from fairwarning.core.notice import parse_reimage_notice_ms, parse_terminate_notice_ms
 from fairwarning.core.refusals import Code, Refused
 from fairwarning.core.resources import CAPACITY_MAX
@@ -28,23 +30,45 @@ class ScaleBody(In):
     """The addresses for new instances, in order. If there are too few, the rest have none."""
 
 
+class Leaving(Out):
+    """An instance that would be deleted."""
+
+    name: str
+    terminate_notice: str | None
+    """How long the instance is warned before it is deleted, or null if it is not."""
+    not_before: str
+    """When it is deleted at the earliest, unless it approves."""
+
+
 class ScalePlan(Out):
     name: str
     members: int
     capacity: int
     adds: int
     removes: list[str]
+    leaving: list[Leaving]
 
 
 async def plan_scale(control: Control, call: Call[NoQuery, ScaleBody]) -> ScalePlan:
     groups = await _groups(control, call.path["scope"])
     members, capacity = scale_sets.members(groups), call.body.capacity
+    leavers = scale_sets.leavers_to(groups, capacity)
     return ScalePlan(
         name=groups[0].roster.resource,
         members=len(members),
         capacity=capacity,
         adds=max(0, capacity - len(members)),
-        removes=[each.name for _, each in scale_sets.leavers_to(groups, capacity)],
+        removes=[each.name for _, each in leavers],
+        leaving=[_leaving(scope, each, control.clock.now()) for scope, each in leavers],
+    )
+
+
+def _leaving(scope: Scope, instance: Instance, now: Instant) -> Leaving:
+    notice_ms = instance.model.terminate_notice_ms if is_due_terminate(scope, instance) else None
+    return Leaving(
+        name=instance.name,
+        terminate_notice=None if notice_ms is None else format_iso_duration(notice_ms),
+        not_before=format_rfc3339(Instant(now + (notice_ms or 0))),
     )
 
 

@@ -7,14 +7,14 @@ from typing import Any
 from starlette.responses import Response
 
 from fairwarning.core.refusals import Refused
-from fairwarning.operator_api import schemas
 from fairwarning.operator_api.problems import Problem
 from fairwarning.operator_api.routes import rollouts
+from fairwarning.operator_api.routes.resources import ResourceOut, Resources
 from fairwarning.operator_api.routes.rollouts import RolloutPlan
 from fairwarning.portal.app import Page
 from fairwarning.portal.page_context import PageContext
 
-SCOPES_OFFERED = 200  # A longer list is not chosen from by hand.
+RESOURCES_OFFERED = 50  # The search finds the others.
 STEPS_SHOWN = 200  # The beginning of the plan; its end is in the summary.
 FIRST = {"type": "Reboot", "scopes_at_once": "1", "stop_on_failure": "1", "time_zone": "UTC"}
 
@@ -25,7 +25,11 @@ async def form(context: PageContext) -> Response:
 
 
 async def preview(context: PageContext) -> Response:
+    if "search" in context.form:
+        return await _again(context, "")
     body = rollout_body(context.form, context.lists)
+    if not body["scopes"] and "everything" not in context.form:
+        return await _again(context, context.t("plan.none-chosen"))
     try:
         plan: rollouts.RolloutPlan = await context.ask("POST", "/rollouts/plan", body=body)
     except (Problem, Refused) as wrong:
@@ -59,14 +63,21 @@ async def _again(context: PageContext, wrong: str) -> Response:
 async def _form(
     context: PageContext, said: Any, chosen: list[str], days: list[str], *, wrong: str = ""
 ) -> Response:
-    fleet: schemas.Fleet = await context.ask("GET", "/fleet", query={"limit": SCOPES_OFFERED})
+    found: Resources = await context.ask(
+        "GET", "/resources", query={"limit": RESOURCES_OFFERED, "search": said.get("find")}
+    )
+    offered = {each.id for each in found.resources}
+    groups: dict[str, list[ResourceOut]] = {}
+    for each in found.resources:
+        groups.setdefault(each.resource_group, []).append(each)
     return await context.show(
         "plan.html",
         422 if wrong else 200,
-        scopes=fleet.scopes,
-        has_more=fleet.next is not None,
+        groups=sorted(groups.items()),
+        has_more=found.next is not None,
         said_in_form=dict(said),
         chosen=chosen,
+        others=[each for each in chosen if each not in offered],
         days=DAYS,
         chosen_days=days,
         wrong=wrong,
@@ -78,7 +89,7 @@ def _carried(context: PageContext) -> list[tuple[str, str]]:
     return [
         (name, value)
         for name, values in context.lists.items()
-        if name not in ("form_key", "back")
+        if name not in ("form_key", "back", "find")
         for value in values
     ]
 
@@ -89,7 +100,8 @@ DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 def rollout_body(form: Mapping[str, str], lists: Mapping[str, Sequence[str]]) -> dict[str, Any]:
     """Return the form as a body for the API. Empty fields are left out and get the defaults."""
     body: dict[str, Any] = {"type": form.get("type", "Reboot")}
-    body["scopes"] = [each for each in lists.get("scope", ()) if each.strip()]
+    chosen = [each for each in lists.get("scope", ()) if each.strip()]
+    body["scopes"] = [] if "everything" in form else chosen
     texts = {"name": "name", "description": "description", "notice": "notice",
              "duration": "duration", "pause": "pause", "time_zone": "timeZone"}  # fmt: skip
     body |= {key: form[field] for field, key in texts.items() if field in form}

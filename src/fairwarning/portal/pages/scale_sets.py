@@ -16,16 +16,22 @@ from fairwarning.core.resources import (
     ScaleSet,
     expand,
 )
+from fairwarning.core.scale_sets import members, set_id
 from fairwarning.fleet_file.problems import FleetProblem
 from fairwarning.fleet_file.read import read_json
 from fairwarning.operator_api import schemas
 from fairwarning.operator_api.problems import Problem, of_refusal
 from fairwarning.operator_api.resolve_names import find_resource
+from fairwarning.operator_api.routes.resources import Resources
+from fairwarning.operator_api.to_schema import scope_of
 from fairwarning.portal.app import Page
+from fairwarning.portal.instance_rows import instance_rows
 from fairwarning.portal.page_context import PageContext
 
 _SCOPE = "/scopes/{scope:path}"
-SETS_SHOWN = 50  # A page that a person can look through.
+SETS_SHOWN = 25  # A row has 12 elements, and a page is to have at most 600.
+BEHIND_SHOWN = 20  # All of them can be upgraded at once.
+EVENTS_SHOWN = 10  # The recent ones; the list of events has all.
 DEFAULTS = {"name": "", "resource_group": DEFAULT_RESOURCE_GROUP, "location": DEFAULT_LOCATION,
             "capacity": "2", "orchestration": "uniform", "priority": "Regular",
             "update_domains": "5", "termination": "off", "delay": "5"}  # fmt: skip
@@ -33,12 +39,12 @@ NAMES_SHOWN = 5  # Enough to see how instances are named.
 
 
 async def list_scale_sets(context: PageContext) -> Response:
-    found: schemas.Fleet = await context.ask(
+    found: Resources = await context.ask(
         "GET",
-        "/fleet",
-        query={"search": "/scale-set/", "limit": SETS_SHOWN, "after": context.query.get("after")},
+        "/resources",
+        query={"kind": "scale-set", "limit": SETS_SHOWN, "after": context.query.get("after")},
     )
-    return await context.show("scale_sets.html", scopes=found.scopes, next=found.next)
+    return await context.show("scale_sets.html", sets=found.resources, next=found.next)
 
 
 async def new(context: PageContext) -> Response:
@@ -129,9 +135,26 @@ async def _refuse_existing(context: PageContext, declared: Mapping[str, Any]) ->
 
 
 async def get_scale_set(context: PageContext) -> Response:
-    scope: schemas.Scope = await context.ask("GET", _SCOPE, names=_names(context))
-    behind = [each for each in scope.instances if not each.latest_model_applied]
-    return await context.show("scale_set.html", scope=scope, behind=behind)
+    groups = await find_resource(context.control, context.names["scope"])
+    behind = [
+        instance
+        for scope, instance in members(groups)
+        if not scope.roster.latest_model_applied(instance)
+    ]
+    events: schemas.Events = await context.ask(
+        "GET", "/events", query={"scope": groups[0].id, "limit": EVENTS_SHOWN}
+    )
+    return await context.show(
+        "scale_set.html",
+        id=set_id(groups[0]),
+        scope=scope_of(groups[0], context.control.views),
+        capacity=len(members(groups)),
+        groups=[(each.id, len(each.roster.live)) for each in groups if each.roster.live],
+        instances=instance_rows(context, groups, context.control.views),
+        behind=[each.name for each in behind[:BEHIND_SHOWN]],
+        behind_count=len(behind),
+        events=events.events,
+    )
 
 
 async def preview(context: PageContext) -> Response:
@@ -140,6 +163,30 @@ async def preview(context: PageContext) -> Response:
         "POST", f"{_SCOPE}/scale/plan", names=_names(context), body={"capacity": _capacity(context)}
     )
     return await context.show("scale_set_plan.html", plan=plan, scope_id=context.names["scope"])
+
+
+async def preview_delete(context: PageContext) -> Response:
+    """Show which instances would go, and when, before the set is deleted."""
+    groups = await find_resource(context.control, context.names["scope"])
+    plan = await context.ask(
+        "POST", f"{_SCOPE}/scale/plan", names=_names(context), body={"capacity": 0}
+    )
+    return await context.show(
+        "scale_set_delete.html",
+        name=groups[0].roster.resource,
+        leaving=plan.leaving,
+        scope_id=context.names["scope"],
+    )
+
+
+async def delete(context: PageContext) -> Response:
+    done: schemas.FleetPlan = await context.ask(
+        "DELETE", "/resources/{resource:path}", names={"resource": context.names["scope"]}
+    )
+    key = "scale-set.being-deleted" if done.terminates else "scale-set.deleted"
+    name = context.names["scope"].rpartition("/")[2]
+    said = context.t(key, name=name, count=len(done.terminates))
+    return context.go("/scale-sets", said=said)
 
 
 async def scale(context: PageContext) -> Response:
@@ -184,22 +231,12 @@ def _declared(said: dict[str, str]) -> dict[str, Any]:
         "name": said["name"].strip(),
         "resource_group": said["resource_group"].strip(),
         "location": said["location"].strip(),
-        "capacity": _at_least_one(said["capacity"]),
+        "capacity": _whole(said["capacity"], "capacity"),
         "orchestration": said["orchestration"],
         "priority": said["priority"],
         "update_domains": _whole(said["update_domains"], "update domains"),
         **notice,
     }
-
-
-def _at_least_one(text: str) -> int:
-    """Return the number. Raises Problem for 0, because a set without instances has no page."""
-    capacity = _whole(text, "capacity")
-    if not capacity:
-        raise Problem(
-            422, "parameter-invalid", "a new scale set needs a capacity of at least 1; raise it"
-        )
-    return capacity
 
 
 def _capacity(context: PageContext) -> int:
@@ -225,8 +262,10 @@ PAGES = (
     Page("/scale-sets/new", new),
     Page("/scale-sets/new/review", review, sends=True),
     Page("/scale-sets/new", create, sends=True),
+    Page("/scale-sets/{scope:path}/delete/preview", preview_delete, sends=True),
     Page("/scale-sets/{scope:path}/preview", preview, sends=True),
     Page("/scale-sets/{scope:path}/scale", scale, sends=True),
+    Page("/scale-sets/{scope:path}/delete", delete, sends=True),
     Page("/scale-sets/{scope:path}/termination", terminate, sends=True),
     Page("/scale-sets/{scope:path}/upgrade", upgrade, sends=True),
     Page("/scale-sets/{scope:path}/policy", policy, sends=True),
