@@ -6,10 +6,12 @@ from typing import Any
 import jwt
 import pytest
 
+from fairwarning.azure_api import signing_key
 from fairwarning.azure_api.login import LIFETIME_S
-from fairwarning.azure_api.signing_key import KEY, KIND, SigningKey
+from fairwarning.azure_api.signing_key import KEY, KIND, SigningKey, new_key
 from fairwarning.core.model import ENGINE
 from fairwarning.engine.clocks import VirtualClock
+from fairwarning.engine.protocols import Record, StoreDown
 from fairwarning.stores.memory import MemoryStore
 from tests.azure_api.login_client import Door
 from tests.operator_api.test_auth import token
@@ -67,3 +69,34 @@ async def test_a_store_with_another_past_has_another_key(store: MemoryStore) -> 
     await store.drop(KIND, KEY, by=ENGINE)
     after = await key.published()
     assert after["n"] != before["n"]
+
+
+class FullStore(MemoryStore):
+    """A store that takes no writes until it is emptied."""
+
+    is_full = True
+
+    async def keep(self, *given: Any, **more: Any) -> Record:
+        if self.is_full:
+            raise StoreDown
+        return await super().keep(*given, **more)
+
+
+async def test_a_key_is_made_once_however_many_ask_and_however_often_the_store_fails(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made: list[str] = []
+
+    def counted() -> str:
+        made.append(new_key())
+        return made[-1]
+
+    monkeypatch.setattr(signing_key, "new_key", counted)
+    store = FullStore(VirtualClock())
+    key = SigningKey(store)
+    asked = [key.published() for _ in range(5)]
+    answers = await asyncio.gather(*asked, return_exceptions=True)
+    assert all(isinstance(each, StoreDown) for each in answers)
+    store.is_full = False
+    assert await key.published()
+    assert len(made) == 1

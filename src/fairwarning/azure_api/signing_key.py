@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from fairwarning.core.model import ENGINE
-from fairwarning.engine.protocols import RecordChanged, Store
+from fairwarning.engine.protocols import Record, RecordChanged, Store
 
 KIND, KEY = "signing-key", "openid"
 ALGORITHM = "RS256"
@@ -33,6 +33,8 @@ class SigningKey:
         self._store = store
         self._loaded: tuple[str, rsa.RSAPrivateKey] | None = None
         """The text of the key in the store, and the key."""
+        self._unstored = ""
+        self._making = asyncio.Lock()
 
     async def published(self) -> Mapping[str, str]:
         """Returns the public key in the form of a JSON Web Key."""
@@ -57,14 +59,23 @@ class SigningKey:
     async def _stored_text(self) -> str:
         """Returns the key in the store, which is made if there is none."""
         record = await self._store.record(KIND, KEY)
-        while record is None:
-            # It takes up to a second, in which the event loop must answer others.
-            text = await asyncio.to_thread(_new_key)
-            try:
-                record = await self._store.keep(KIND, KEY, text, expected=0, by=ENGINE)
-            except RecordChanged:
-                record = await self._store.record(KIND, KEY)  # Another node was quicker.
+        if record is None:
+            async with self._making:
+                record = await self._store.record(KIND, KEY) or await self._made()
         return record.body
+
+    async def _made(self) -> Record:
+        # It takes up to a second, in which the event loop must answer others. Anybody may ask, so
+        # a key that could not be stored is used at the next try.
+        self._unstored = self._unstored or await asyncio.to_thread(new_key)
+        try:
+            record = await self._store.keep(KIND, KEY, self._unstored, expected=0, by=ENGINE)
+        except RecordChanged:
+            found = await self._store.record(KIND, KEY)
+            assert found is not None, "another node has just stored its key"
+            record = found
+        self._unstored = ""
+        return record
 
 
 def public_json(key: rsa.RSAPrivateKey) -> Mapping[str, str]:
@@ -75,7 +86,7 @@ def public_json(key: rsa.RSAPrivateKey) -> Mapping[str, str]:
     return {**public, "use": "sig", "alg": ALGORITHM, "kid": _encoded(thumbprint)}
 
 
-def _new_key() -> str:
+def new_key() -> str:
     key = rsa.generate_private_key(public_exponent=_EXPONENT, key_size=_BITS)
     return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
 

@@ -2,8 +2,9 @@
 
     python scale_sets.py login [TENANT] | create | list | delete ID | restart ID
 
-It finds the cloud with msrestazure and logs in with ADAL, in the first version of the login. Its
-variables are those of `fairwarning azure-setup --sdk`.
+It finds the cloud with msrestazure and logs in with ADAL, which speaks the first version of the
+login; with a TENANT, at that tenant's own endpoint. Its variables are those of
+`fairwarning azure-setup --sdk`.
 """
 
 import json
@@ -11,9 +12,10 @@ import os
 import sys
 from typing import Any
 
+from adal import AuthenticationContext
 from azure.mgmt.compute import ComputeManagementClient
 from azure.mgmt.resource import ResourceManagementClient
-from msrestazure.azure_active_directory import ServicePrincipalCredentials
+from msrestazure.azure_active_directory import AdalAuthentication, ServicePrincipalCredentials
 from msrestazure.azure_cloud import get_cloud_from_metadata_endpoint
 
 GROUP, SET = "myResourceGroup", "pool"
@@ -35,12 +37,7 @@ MODEL = {
 class Client:
     def __init__(self, tenant: str) -> None:
         url, subscription = os.environ["AZURE_AUTHORITY_HOST"], os.environ["AZURE_SUBSCRIPTION_ID"]
-        credentials = ServicePrincipalCredentials(
-            client_id=os.environ["AZURE_CLIENT_ID"],
-            secret=os.environ["AZURE_CLIENT_SECRET"],
-            tenant=tenant,
-            cloud_environment=get_cloud_from_metadata_endpoint(url),
-        )
+        credentials = credentials_of(url, tenant)
         self.compute = ComputeManagementClient(credentials, subscription, base_url=url)
         self.resources = ResourceManagementClient(credentials, subscription, base_url=url)
         self.sets = self.compute.virtual_machine_scale_sets
@@ -72,8 +69,22 @@ class Client:
         return id
 
 
+def credentials_of(url: str, tenant: str) -> Any:
+    client_id, secret = os.environ["AZURE_CLIENT_ID"], os.environ["AZURE_CLIENT_SECRET"]
+    if tenant:
+        context = AuthenticationContext(f"{url}/{tenant}", validate_authority=False)
+        log_in = context.acquire_token_with_client_credentials
+        return AdalAuthentication(log_in, f"{url}/", client_id, secret)
+    return ServicePrincipalCredentials(
+        client_id=client_id,
+        secret=secret,
+        tenant=os.environ["AZURE_TENANT_ID"],
+        cloud_environment=get_cloud_from_metadata_endpoint(url),
+    )
+
+
 def main(verb: str, *rest: str) -> None:
-    tenant = rest[0] if verb == "login" and rest else os.environ["AZURE_TENANT_ID"]
+    tenant = rest[0] if verb == "login" and rest else ""
     try:
         print(json.dumps(getattr(Client(tenant), verb)(*rest)))
     except Exception as error:
