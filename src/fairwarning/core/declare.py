@@ -153,7 +153,7 @@ def declared_model(before: Roster, wanted: Roster) -> Model:
     """Return the model after the declaration. Of the model of an existing scale set, only the
     terminate notice is changed.
     """
-    rest = before.model if before.live else wanted.model
+    rest = before.model if before.is_standing else wanted.model
     return next_model(
         before.model,
         terminate_notice_ms=wanted.model.terminate_notice_ms,
