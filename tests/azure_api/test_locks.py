@@ -124,3 +124,20 @@ async def test_bad_locks_are_refused(arm: ScaleSetClient) -> None:
     good = {"properties": {"level": "ReadOnly"}}
     await arm.refused("PUT", f"{SETS}/none/{LOCK}/k", good, 404)
     await arm.refused("PUT", f"{S}/resourceGroups/none/{LOCK}/k", good, 404)
+
+
+async def test_a_new_resource_inherits_no_lock_of_its_namesake(arm: ScaleSetClient) -> None:
+    await arm.make("s", capacity=1)
+    path = await lock(arm, f"{SETS}/s")
+    await arm.rig.delete("/scopes/s")
+    await arm.advance()
+    await arm.make("s", capacity=1)
+    await arm.get(path, 404)
+    body = {"location": "local", "properties": {"hardwareProfile": {"vmSize": "Standard_B1s"}}}
+    vm = f"{COMPUTE}/virtualMachines/fresh"
+    await arm.put(vm, body)
+    path = await lock(arm, vm)
+    await arm.rig.delete("/instances/fresh")
+    await arm.advance()
+    await arm.put(vm, body)
+    await arm.get(path, 404)

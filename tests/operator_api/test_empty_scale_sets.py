@@ -112,3 +112,12 @@ async def test_the_portal_lists_an_emptied_set(rig: Rig) -> None:
             answer = await reader.client.get(page)
             assert answer.status_code == 200, (page, answer.text)
         assert "workers" in (await reader.client.get("/scale-sets")).text
+
+
+async def test_a_declaration_keeps_the_model_of_an_emptied_set(rig: Rig) -> None:
+    await rig.post("/scopes/workers/model", {"reimageNotice": "PT15M"})
+    await empty(rig)
+    resource = {"name": "workers", "capacity": 1, "terminate_notice": "5m"}
+    await rig.post("/fleet", {"scale_set": [resource]})
+    instance = await rig.get("/instances/workers_3")
+    assert (instance["terminateNotice"], instance["reimageNotice"]) == ("PT5M", "PT15M")

@@ -92,6 +92,11 @@ class ResourceStore:
         """Deletes the record even if another request has changed it."""
         await self._store.drop(KIND, _key(id), by=by)
 
+    async def delete_below(self, id: str, *, by: Actor) -> None:
+        """Deletes all records below this id, such as locks that a namesake has left behind."""
+        for each in [record async for record in self.list_below(id)]:
+            await self.delete_by_id(each.id, by=by)
+
     async def list_below(self, id: str) -> AsyncIterator[ResourceRecord]:
         """Yields all records whose id starts with this id and a slash, in order of id."""
         start = f"{_key(id)}/"

@@ -133,7 +133,7 @@ def _placed(instance: Instance, wanted: Roster) -> Instance:
 
 def declared_model(before: Roster, wanted: Roster) -> Model:
     """Return the declared model. For an existing scale set, only the terminate notice is new."""
-    rest = before.model if before.live else wanted.model
+    rest = before.model if before.is_standing else wanted.model
     return next_model(
         before.model,
         terminate_notice_ms=wanted.model.terminate_notice_ms,

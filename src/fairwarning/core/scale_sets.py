@@ -166,9 +166,9 @@ def declared_rosters(
         if instance.name not in going_now:
             own.setdefault(_group_of(scope.id), []).append(instance)
     warned = [] if without_notice else _warned(groups, own, going)
-    if own or warned or any(going.values()):
+    if any(roster.is_standing for roster in before.values()):
         # A new group gets the model of the other groups, which has more settings than the file.
-        first = min(group for group, roster in before.items() if roster.live)
+        first = min(before, key=lambda group: (not before[group].live, group))
         model = declared_model(before[first], template)
         prefix = before[first].computer_name_prefix
         template = replace(template, model=model, computer_name_prefix=prefix)

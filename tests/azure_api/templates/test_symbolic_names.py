@@ -111,3 +111,24 @@ def test_what_makes_no_sense_is_refused() -> None:
     assert "must be an object" in refusal(resources={"a": 7}, **V2)
     circle = {"a": network("a", dependsOn=["b"]), "b": network("b", dependsOn=["a"])}
     assert "Circular dependency" in refusal(resources=circle, **V2)
+
+
+def test_a_type_that_the_template_defines_stands_for_its_definition() -> None:
+    kinds = {
+        "size": {"type": "int", "maxValue": 5},
+        "small": {"$ref": "#/definitions/size", "maxValue": 2},
+    }
+    members: dict[str, Any] = {
+        "definitions": kinds,
+        "parameters": {"n": {"$ref": "#/definitions/small"}},
+        "outputs": {"it": {"$ref": "#/definitions/size", "value": "[parameters('n')]"}},
+        "resources": {},
+        **V2,
+    }
+    found = plan(given={"n": {"value": 2}}, **members)
+    assert found.outputs({}).value["it"] == {"type": "Int", "value": 2}
+    assert "at most '2'" in refusal(given={"n": {"value": 3}}, **members)
+    members["definitions"] = {"small": {"$ref": "#/definitions/small"}}
+    assert "is not defined" in refusal(given={"n": {"value": 1}}, **members)
+    members["definitions"] = {}
+    assert "is not defined" in refusal(given={"n": {"value": 1}}, **members)

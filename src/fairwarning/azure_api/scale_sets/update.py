@@ -165,6 +165,7 @@ async def create(arm: Arm, call: ArmCall, requested: Json) -> ScaleSetState:
         revision=before.revision if before else 0,
         stored=before.stored if before else "",
     )
+    await arm.resources.delete_below(id, by=call.by)
     await arm.resources.put(record, by=call.by)
     return await get_scale_set(arm, call.path)
 

@@ -13,6 +13,7 @@ from fairwarning.azure_api.templates.default_functions import (
     default_functions,
     misplaced_functions,
 )
+from fairwarning.azure_api.templates.definitions import with_definitions
 from fairwarning.azure_api.templates.dependency_order import (
     ResourceIndex,
     creation_order,
@@ -78,10 +79,13 @@ class Plan:
         self._evaluator = Evaluator(self.budget)
         self._secrecy = SecretTracker()
         self._context = context
-        self._parameters = read_parameters(template.get("parameters") or {})
+        types = template.get("definitions")
+        self._parameters = read_parameters(
+            with_definitions(template.get("parameters") or {}, types)
+        )
         self._given = read_values(parameters or {}, self._parameters)
         self._variables = _variables(template.get("variables") or {})
-        self._outputs = read_outputs(template.get("outputs") or {})
+        self._outputs = read_outputs(with_definitions(template.get("outputs") or {}, types))
         self._compute_values()
         version = str(template.get("languageVersion", "1.0"))
         expansion = ResourceExpansion(

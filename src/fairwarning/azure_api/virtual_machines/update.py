@@ -162,6 +162,7 @@ async def create(arm: Arm, call: ArmCall) -> Reply:
         body=body,
         operation=operation.id,
     )
+    await arm.resources.delete_below(call.path.id, by=call.by)
     await arm.resources.put(record, by=call.by)
     await attach(arm, interfaces, call.path.id, by=call.by)
     return await written_reply(arm, call, 201, operation)
