@@ -99,7 +99,9 @@ async def test_an_operator_adds_no_machine_of_another_scope_in_a_new_placement_g
 async def test_an_empty_availability_set_that_was_deleted_may_be_created_again(
     arm: ArmClient,
 ) -> None:
-    assert (await asked(arm, "PUT", "availabilitySets/av", VM)).status_code == 200
+    assert (
+        await asked(arm, "PUT", "availabilitySets/av", {"location": "local", "properties": {}})
+    ).status_code == 200
     assert (await asked(arm, "DELETE", "availabilitySets/av")).status_code == 200
     answer = await arm.rig.api.post(
         "/fleet", json={"availability_set": [{"name": "av"}]}, params={"create": "true"}
