@@ -160,9 +160,11 @@ def instance_json(
     if "zones" in body:
         row["zones"] = body["zones"]
     if vm.number is None:
-        return row if view is None else {**row, "properties": {"instanceView": view}}
-    sku = {name: value for name, value in body["sku"].items() if name != "capacity"}
-    return {**row, "sku": sku, "properties": _instance_properties(found, vm, body, view)}
+        row |= {} if view is None else {"properties": {"instanceView": view}}
+    else:
+        sku = {name: value for name, value in body["sku"].items() if name != "capacity"}
+        row |= {"sku": sku, "properties": _instance_properties(found, vm, body, view)}
+    return {**row, "etag": content_tag(row)}
 
 
 def _instance_properties(
