@@ -204,3 +204,15 @@ async def test_the_tag_of_a_deployment_is_not_that_of_its_resources(arm: ArmClie
     place = NETWORK.replace("Microsoft.Network", "Microsoft.Resources/deployments/d")
     assert (await send(arm, "PUT", place, body, Match='"x"'))[0] == 201
     await arm.get(f"{NETWORK}/publicIPAddresses/p")
+
+
+@pytest.mark.parametrize("mode", ["Uniform", "Flexible"])
+async def test_an_instance_of_a_set_has_a_tag(arm: ArmClient, mode: str) -> None:
+    await arm.put(f"{SETS}/s", body_of(mode=mode))
+    rows = (await arm.get(f"{SETS}/s/virtualMachines"))["value"]
+    path = rows[0]["id"]
+    assert await tag_of(arm, path) == rows[0]["etag"]
+    shown = await arm.get(path, expand="instanceView")
+    assert shown["etag"] == rows[0]["etag"]
+    assert (await send(arm, "DELETE", path, Match='"x"'))[0] == 412
+    assert (await send(arm, "DELETE", path, Match=rows[0]["etag"]))[0] == 202

@@ -14,7 +14,6 @@ from fairwarning.azure_api.notice_profiles import (
     read_terms,
     refuse_newer_members,
     terms_json,
-    with_terms,
     without_newer_members,
 )
 from fairwarning.azure_api.paths import resource_path
@@ -98,11 +97,8 @@ def test_what_is_shown_reads_the_same(terminate: int | None, reimage: int | None
     assert read_terms({"scheduledEventsProfile": terms_json(terms)}) == terms
 
 
-def test_what_was_turned_off_elsewhere_is_shown_as_off() -> None:
-    kept = {"terminateNotificationProfile": {"enable": True, "notBeforeTimeout": "PT10M"}}
-    shown = with_terms(kept, NoticeTerms(None, None))
-    assert shown["terminateNotificationProfile"]["enable"] is False
-    assert read_terms({"scheduledEventsProfile": shown}) == NoticeTerms(None, None)
+def test_what_is_off_is_not_shown() -> None:
+    assert terms_json(NoticeTerms(None, None)) == {}
 
 
 def test_a_policy_that_is_not_mentioned_stays() -> None:

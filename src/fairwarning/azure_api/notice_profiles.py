@@ -48,23 +48,13 @@ def read_terms(properties: Json) -> NoticeTerms:
 
 
 def terms_json(terms: NoticeTerms) -> Json:
-    """Renders a `scheduledEventsProfile`. It is empty if there is no notice."""
+    """Renders a `scheduledEventsProfile`. As on Azure, a notice that is off is not shown."""
     found: Json = {}
     if terms.terminate_notice_ms is not None:
         found["terminateNotificationProfile"] = _enabled(terms.terminate_notice_ms)
     if terms.reimage_notice_ms is not None:
         found["osImageNotificationProfile"] = _enabled(terms.reimage_notice_ms)
     return found
-
-
-def with_terms(profile: Json, terms: NoticeTerms) -> Json:
-    """Returns the stored profile with the given terms. A notice without a term is disabled."""
-    off = {
-        name: {**profile[name], "enable": False}
-        for name in profile
-        if isinstance(profile[name], dict)
-    }
-    return {**off, **terms_json(terms)}
 
 
 def read_policy(properties: Json, before: Policy) -> Policy:

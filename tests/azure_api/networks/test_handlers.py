@@ -241,3 +241,49 @@ async def test_what_a_deletion_that_broke_off_left_below_goes_with_the_next(
     await azure.http.delete(VNET, params={"api-version": "2026-04-01"})
     await azure.network()
     await azure.ask("GET", below, status=404)
+
+
+@pytest.mark.parametrize(
+    ("type", "sent", "usual"),
+    [
+        (
+            "virtualNetworks",
+            {"addressSpace": {"addressPrefixes": ["10.0.0.0/16"]}, "dhcpOptions": {}},
+            {"subnets": [], "virtualNetworkPeerings": [], "enableDdosProtection": False},
+        ),
+        (
+            "publicIPAddresses",
+            {"dnsSettings": {}},
+            {
+                "publicIPAddressVersion": "IPv4",
+                "publicIPAllocationMethod": "Dynamic",
+                "idleTimeoutInMinutes": 4,
+                "ipTags": [],
+            },
+        ),
+        ("networkSecurityGroups", {}, {"securityRules": []}),
+        (
+            "networkInterfaces",
+            {"dnsSettings": {}},
+            {
+                "ipConfigurations": [],
+                "enableAcceleratedNetworking": False,
+                "enableIPForwarding": False,
+                "dnsSettings": {"dnsServers": [], "appliedDnsServers": []},
+            },
+        ),
+    ],
+)
+async def test_what_the_owner_left_open_has_the_values_of_azure(
+    azure: VmClient, type: str, sent: dict[str, Any], usual: dict[str, Any]
+) -> None:
+    """As in the examples VirtualNetworkCreate, PublicIpAddressCreateDefaults and others."""
+    path = f"{NETWORK}/{type}/n"
+    await azure.put(path, {"location": "local", "properties": sent})
+    shown = (await azure.get(path))["properties"]
+    full = {name: value for name, value in sent.items() if value != {}}
+    for name in ("provisioningState", "resourceGuid", "macAddress"):
+        shown.pop(name, None)
+    assert shown == {**full, **usual}
+    changed = await azure.put(path, await azure.get(path), 200)
+    assert changed["properties"]["provisioningState"] == "Succeeded"

@@ -32,7 +32,7 @@ async def test_a_set_is_made_and_shown_as_its_owner_said(arm: ScaleSetClient) ->
     assert properties["upgradePolicy"] == {"mode": "Manual"}
     assert properties["orchestrationMode"] == "Uniform"
     profile = properties["virtualMachineProfile"]
-    assert profile["storageProfile"] == {"imageReference": {"offer": "Ubuntu", "sku": "22.04"}}
+    assert profile["storageProfile"]["imageReference"] == {"offer": "Ubuntu", "sku": "22.04"}
     assert profile["scheduledEventsProfile"] == {
         "terminateNotificationProfile": {"notBeforeTimeout": "PT10M", "enable": True}
     }

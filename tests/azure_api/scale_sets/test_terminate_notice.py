@@ -136,7 +136,7 @@ async def test_it_can_be_turned_off_and_on_again(arm: ScaleSetClient) -> None:
     off = {"scheduledEventsProfile": {"terminateNotificationProfile": {"enable": False}}}
     await arm.ask("PATCH", "s", {"properties": {"virtualMachineProfile": off}})
     shown = (await arm.get("s"))["properties"]["virtualMachineProfile"]
-    assert shown["scheduledEventsProfile"]["terminateNotificationProfile"]["enable"] is False
+    assert "scheduledEventsProfile" not in shown
     await arm.post("s/manualupgrade", "*")
     await _delete(arm, "2")
     assert await arm.events("s_0") == []

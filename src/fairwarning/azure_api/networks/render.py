@@ -4,6 +4,7 @@ import hashlib
 import uuid
 
 from fairwarning.azure_api.body_values import object_at, objects_at
+from fairwarning.azure_api.compute_defaults import without_empty_objects
 from fairwarning.azure_api.request import Json
 from fairwarning.azure_api.resource_store import ResourceRecord
 
@@ -17,6 +18,24 @@ _PARTS = {
         "inboundNatRules", "inboundNatPools", "outboundRules",
     ),
 }  # fmt: skip
+_USUAL: dict[str, Json] = {
+    "virtualnetworks": {"subnets": [], "virtualNetworkPeerings": [], "enableDdosProtection": False},
+    "networkinterfaces": {
+        "ipConfigurations": [],
+        "enableAcceleratedNetworking": False,
+        "enableIPForwarding": False,
+        "dnsSettings": {"dnsServers": [], "appliedDnsServers": []},
+    },
+    "publicipaddresses": {
+        "publicIPAddressVersion": "IPv4",
+        "publicIPAllocationMethod": "Dynamic",
+        "idleTimeoutInMinutes": 4,
+        "ipTags": [],
+    },
+    "networksecuritygroups": {"securityRules": []},
+    "loadbalancers": {name: [] for name in _PARTS["loadbalancers"]},
+}
+"""The properties that Azure shows if the owner has not set them."""
 PART_LISTS = tuple(each for names in _PARTS.values() for each in names)
 
 
@@ -31,7 +50,7 @@ def part_list(type: str, word: str) -> str | None:
 
 
 def resource_json(record: ResourceRecord) -> Json:
-    properties = object_at(record.body, "properties")
+    properties = _completed(record)
     parts = {
         name: [part_json(record, name, each) for each in objects_at(properties, name)]
         for name in part_lists(record.type)
@@ -46,6 +65,12 @@ def resource_json(record: ResourceRecord) -> Json:
         **record.body,
         "properties": {**properties, **derived, **parts},
     }
+
+
+def _completed(record: ResourceRecord) -> Json:
+    """Returns the stored properties with Azure's defaults, without empty objects."""
+    usual = _USUAL.get(record.type.lower().rpartition("/")[2], {})
+    return {**usual, **without_empty_objects(object_at(record.body, "properties"))}
 
 
 def part_json(record: ResourceRecord, list_name: str, part: Json) -> Json:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable
 
 from fairwarning.azure_api import lists
+from fairwarning.azure_api.conditions import refuse_unmatched
 from fairwarning.azure_api.errors import ArmError
 from fairwarning.azure_api.fleet_view import FleetInstance
 from fairwarning.azure_api.instance_views import status_codes, view_json
@@ -70,6 +71,8 @@ async def get_instance_view(arm: Arm, call: ArmCall) -> Reply:
 async def delete(arm: Arm, call: ArmCall) -> Reply:
     found = await get_scale_set(arm, call.path)
     vm = find_instance(found, call.path.name)
+    row = None if vm is None else instance_json(found, vm, current_body(found))
+    refuse_unmatched(call, None if row is None else row["etag"])
     if vm is None:
         return Reply(204)
     events = await start_operations(arm, call, [vm], OperationKind.DELETE)

@@ -4,6 +4,7 @@ Where the fleet and the owner's body disagree, the JSON shows the facts of the f
 """
 
 from fairwarning.azure_api.body_values import object_at, text_at
+from fairwarning.azure_api.compute_defaults import completed_set
 from fairwarning.azure_api.conditions import content_tag
 from fairwarning.azure_api.errors import not_found
 from fairwarning.azure_api.fleet_view import FleetInstance
@@ -11,7 +12,7 @@ from fairwarning.azure_api.instance_views import provisioning_state
 from fairwarning.azure_api.notice_profiles import (
     NoticeTerms,
     policy_json,
-    with_terms,
+    terms_json,
     without_newer_members,
 )
 from fairwarning.azure_api.paths import ResourcePath
@@ -34,6 +35,7 @@ def scale_set_json(found: ScaleSetState, call: ArmCall) -> Json:
     body = current_body(found)
     record = found.record
     properties = {
+        **_usual_properties(found),
         **without_newer_members(call, body["properties"]),
         "provisioningState": set_provisioning_state(found),
         "uniqueId": set_unique_id(found),
@@ -43,6 +45,16 @@ def scale_set_json(found: ScaleSetState, call: ArmCall) -> Json:
     rest = {name: value for name, value in body.items() if name != "properties"}
     head = {"name": found.id.rpartition("/")[2], "id": found.id, "type": TYPE}
     return {**head, **rest, "properties": properties, "etag": scale_set_tag(found)}
+
+
+def _usual_properties(found: ScaleSetState) -> Json:
+    """Returns the properties that Azure adds if the owner has not set them.
+
+    They are not in `current_body`: the owner may still choose other values.
+    """
+    if not found.roster.is_numbered:
+        return {"singlePlacementGroup": False}
+    return {"singlePlacementGroup": len(found.groups) == 1, "overprovision": True}
 
 
 def scale_set_tag(found: ScaleSetState) -> str:
@@ -81,7 +93,8 @@ def current_body(found: ScaleSetState) -> Json:
     if stored_policy or _is_not_default(roster.policy):
         truth["scheduledEventsPolicy"] = {**stored_policy, **policy_json(roster.policy)}
     sku = {"tier": "Standard", **object_at(body, "sku"), "capacity": len(found.members)}
-    return {"location": roster.location, "tags": {}, **body, "sku": sku, "properties": truth}
+    whole = {"location": roster.location, "tags": {}, **body, "sku": sku, "properties": truth}
+    return completed_set(whole)
 
 
 def _declared_body(found: ScaleSetState) -> Json:
@@ -102,9 +115,8 @@ def _declared_body(found: ScaleSetState) -> Json:
 
 def _true_profile(roster: Roster, properties: Json) -> Json:
     profile = object_at(properties, "virtualMachineProfile")
-    stored = object_at(profile, "scheduledEventsProfile")
     model = roster.model
-    notices = with_terms(stored, NoticeTerms(model.terminate_notice_ms, model.reimage_notice_ms))
+    notices = terms_json(NoticeTerms(model.terminate_notice_ms, model.reimage_notice_ms))
     rest = {name: value for name, value in profile.items() if name != "scheduledEventsProfile"}
     return {**rest, "scheduledEventsProfile": notices} if notices else rest
 
@@ -154,9 +166,11 @@ def instance_json(
         row["zones"] = body["zones"]
     if vm.number is None:
         more = protection_json(vm.instance) | ({} if view is None else {"instanceView": view})
-        return {**row, "properties": more} if more else row
-    sku = {name: value for name, value in body["sku"].items() if name != "capacity"}
-    return {**row, "sku": sku, "properties": _instance_properties(found, vm, body, view)}
+        row |= {"properties": more} if more else {}
+    else:
+        sku = {name: value for name, value in body["sku"].items() if name != "capacity"}
+        row |= {"sku": sku, "properties": _instance_properties(found, vm, body, view)}
+    return {**row, "etag": content_tag(row)}
 
 
 def _instance_properties(

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from fairwarning.azure_api.body_values import object_at, refuse_moved
+from fairwarning.azure_api.compute_defaults import completed_set
 from fairwarning.azure_api.fleet_view import scopes_of_resource
 from fairwarning.azure_api.instance_changes import reuse_scope, update_roster
 from fairwarning.azure_api.merge_patch import merge
@@ -52,7 +53,7 @@ async def update(arm: Arm, call: ArmCall, found: ScaleSetState, requested: Json)
     """
     refuse_deleting(found)
     before = current_body(found)
-    body = merge(before, requested)
+    body = completed_set(merge(before, requested))
     was, wanted = read_wanted(before), read_wanted(body)
     refuse_moved(found.roster.resource, call.path.group, was.location, wanted.location)
     refuse_changed(was, wanted)
@@ -139,7 +140,7 @@ async def _resize(
 
 async def create(arm: Arm, call: ArmCall, requested: Json) -> ScaleSetState:
     """Creates a scale set. If it raises ArmError, Refused or Problem, no scale set was created."""
-    body = merge({}, requested)
+    body = completed_set(merge({}, requested))
     wanted = read_wanted(body)
     refuse_name(call.path.name, wanted.orchestration)
     refuse_too_many(call.path.name, wanted)

@@ -1,10 +1,16 @@
 """Renders the JSON of a VM. It corrects the owner's body by the facts of the fleet."""
 
 from fairwarning.azure_api.body_values import object_at
+from fairwarning.azure_api.compute_defaults import completed_vm
 from fairwarning.azure_api.conditions import content_tag
 from fairwarning.azure_api.fleet_view import FleetInstance
 from fairwarning.azure_api.instance_views import provisioning_state, view_json
-from fairwarning.azure_api.notice_profiles import policy_json, without_newer_members
+from fairwarning.azure_api.notice_profiles import (
+    policy_json,
+    read_terms,
+    terms_json,
+    without_newer_members,
+)
 from fairwarning.azure_api.operations import Operation, operation_reply
 from fairwarning.azure_api.paths import resource_id
 from fairwarning.azure_api.request import Arm, ArmCall, Json, Reply
@@ -29,8 +35,9 @@ def vm_json(
     vm: FleetInstance, record: ResourceRecord | None, now: Instant, *, with_view: bool = False
 ) -> Json:
     body = declared_body(vm) if record is None else record.body
+    body = completed_vm(body, vm.instance.name)
     properties = {
-        **object_at(body, "properties"),
+        **_with_notice(object_at(body, "properties")),
         **membership_json(vm),
         **_priority_json(vm),
         **_policy_json(vm, object_at(body, "properties")),
@@ -53,12 +60,19 @@ def vm_json(
     return {**found, "etag": content_tag(found)}
 
 
+def _with_notice(properties: Json) -> Json:
+    """Returns the properties with the notices that are on. As on Azure, others are not shown."""
+    rest = {name: value for name, value in properties.items() if name != "scheduledEventsProfile"}
+    notices = terms_json(read_terms(properties))
+    return {**rest, "scheduledEventsProfile": notices} if notices else rest
+
+
 def declared_body(vm: FleetInstance) -> Json:
     """Returns a body for a VM that was not created through ARM. Most values are placeholders."""
     return {
         "location": vm.scope.roster.location,
         "properties": {
-            "hardwareProfile": {},
+            "hardwareProfile": {"vmSize": "Standard_D2s_v5"},
             "storageProfile": {
                 "osDisk": {"osType": "Linux", "createOption": "FromImage"},
                 "dataDisks": [],
