@@ -116,7 +116,7 @@ class Portal:
         return await context.show("problem.html", problem.status, problem=problem)
 
     async def _unknown(self, request: Request) -> Response:
-        problem = Problem(404, "no-such-page", self._layout.t("problem.no-such-page"))
+        problem = Problem(404, "no-such-path", self._layout.t("problem.no-such-page"))
         return await self._layout.bare("plain_problem.html", 404, problem=problem)
 
     async def _stream(self, request: Request) -> Response:

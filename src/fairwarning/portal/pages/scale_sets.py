@@ -128,7 +128,7 @@ async def _refuse_existing(context: PageContext, declared: Mapping[str, Any]) ->
             return
     raise Problem(
         409,
-        "scale-set-exists",
+        "scope-exists",
         f"there is a scale set {declared['name']!r} in {declared['resource_group']!r} already; "
         "choose another name, or change that set on its own page",
     )
