@@ -76,6 +76,7 @@ class Bar:
     x: float
     y: float
     width: float
+    """The width of the impact; 0 if the impact is outside the window."""
     notice_x: float
     not_before_x: float | None
     """The x of NotBefore, or None if it is outside the window."""
@@ -229,13 +230,14 @@ def _lane(row: int, key: tuple[str, int], impacts: Sequence[Impact], window: Win
 
 def _bar(impact: Impact, y: float, window: Window) -> Bar:
     x = window.x_of(impact.starts_ms)
+    is_drawn = window.begins_ms <= impact.ends_ms and impact.starts_ms <= window.ends_ms
     width = max(window.x_of(impact.ends_ms) - x, BAR_WIDTH_MIN)
     not_before = _ms(impact.event.not_before)
     is_shown = window.begins_ms <= not_before <= window.ends_ms
     return Bar(
-        x=min(x, WIDTH - BAR_WIDTH_MIN),
+        x=min(x, WIDTH - BAR_WIDTH_MIN) if is_drawn else x,
         y=y + (LANE - BAR) / 2,
-        width=round(min(width, max(WIDTH - x, BAR_WIDTH_MIN)), 1),
+        width=round(min(width, max(WIDTH - x, BAR_WIDTH_MIN)), 1) if is_drawn else 0,
         notice_x=min(window.x_of(_ms(impact.event.created)), x),
         not_before_x=window.x_of(not_before) if is_shown else None,
         kind=impact.event.type,

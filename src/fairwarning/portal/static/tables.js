@@ -81,7 +81,7 @@ function equip(table, id) {
       remember(`sort-${id}`, `${at}${isDown ? "-down" : ""}`);
     });
   }
-  if (table.tBodies[0].rows.length >= TOOLS_FROM_ROWS) {
+  if (table.tBodies[0].rows.length >= TOOLS_FROM_ROWS && !table.hasAttribute("data-bare")) {
     const tools = document.createElement("p");
     tools.className = "table-tools";
     const filter = document.createElement("input");
@@ -109,9 +109,20 @@ function equip(table, id) {
   keepOnly(table, asked.get(`filter-${id}`) || "");
 }
 
+// On a narrow screen each row is a card, and each cell says what it is.
+function label(table) {
+  const names = [...table.tHead.rows[0].cells].map((head) => head.textContent.trim());
+  for (const row of table.tBodies[0].rows) {
+    for (const [at, cell] of [...row.cells].entries()) cell.dataset.label = names[at] || "";
+  }
+}
+
 function equipTables(root) {
   for (const table of root.querySelectorAll("table:not([data-equipped])")) {
-    if (!table.tHead || !table.tBodies.length || table.tBodies[0].rows.length < 2) continue;
+    if (!table.tHead || !table.tBodies.length) continue;
+    label(table);
+    table.classList.add("cards-when-narrow");
+    if (table.tBodies[0].rows.length < 2) continue;
     const place = table.closest("[id]")?.id || "table";
     const among = [...document.querySelectorAll(`#${CSS.escape(place)} table`)];
     const id = among.indexOf(table) > 0 ? `${place}-${among.indexOf(table)}` : place;
