@@ -5,6 +5,7 @@ import logging
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from fairwarning.core.instants import HOUR_MS, Instant, parse_instant
@@ -12,8 +13,10 @@ from fairwarning.core.resources import AvailabilitySet, Member, Place, VirtualMa
 from fairwarning.engine.clocks import VirtualClock
 from fairwarning.fleet_file.model import Fleet
 from fairwarning.node import Node, NodeSettings
-from tests.operator_api.rig import Rig, running
+from fairwarning.operator_api.idempotency import KIND, Kept
+from tests.operator_api.rig import ME, Rig, running
 from tests.support.http_client import http_client
+from tests.support.patience import HANG_S
 
 WEB = AvailabilitySet(
     name="web",
@@ -115,8 +118,33 @@ async def test_a_folder_that_can_hold_no_certificate_costs_only_the_optional_lis
         await rig.get("/events")
 
 
+async def test_a_node_removes_the_keys_of_requests_that_are_long_over() -> None:
+    node = Node(NodeSettings(store_url="memory:", makes_starter_fleet=False))
+    old = Kept(asked="x", seed="y", began_ms=Instant(0))
+    body = msgspec.json.encode(old).decode()
+    await node.store.keep(KIND, "old", body, by=ME)
+    async with node, asyncio.timeout(HANG_S):
+        while await node.store.record(KIND, "old") is not None:  # noqa: ASYNC110
+            await asyncio.sleep(0)
+
+
+async def test_the_time_that_a_commit_takes_is_measured_in_seconds() -> None:
+    async with running() as rig:
+        taken: list[float] = []
+        rig.node.engine.observe(lambda _receipt, _by, _why, took_s: taken.append(took_s))
+        await rig.activate("web-0")
+        await rig.schedule("web-0")
+        async with http_client(rig.node.control_url) as client:
+            text = (await client.get("/metrics")).text
+    shown = dict(line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
+    name = "fairwarning_store_transaction_seconds"
+    assert int(float(shown[f"{name}_count"])) == len(taken) > 0
+    # Ours is told later, so it has seen a little more time pass at each commit.
+    assert 0 < float(shown[f"{name}_sum"]) <= sum(taken)
+
+
 async def test_every_change_of_an_event_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO, "fairwarning.transitions"):
         async with running() as rig:
             event = await rig.schedule("web-0")
-    assert event["id"] in caplog.text or "announced for" in caplog.text
+    assert event["id"] in caplog.text or "Reboot of web-0 announced for" in caplog.text
