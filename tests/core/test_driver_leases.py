@@ -84,3 +84,11 @@ def test_a_failed_attempt_is_not_tried_again_before_its_time() -> None:
     work = scope.events[E1].work
     assert work is not None
     assert (work.attempt, work.failures) == (2, 1)
+
+
+def test_a_failure_that_is_reported_again_is_counted_once() -> None:
+    """A node that got no answer from the store repeats its report."""
+    scope = decide(workers(activated=False), RESTART, T0, timing=TIMING, node=NODE).scope
+    failed = ReportFailure(event_id=E1, attempt=1, reason="no")
+    scope = decide(scope, failed, T0, timing=TIMING).scope
+    assert decide(scope, failed, T0, timing=TIMING).transitions == ()

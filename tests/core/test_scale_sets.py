@@ -139,6 +139,14 @@ def test_newcomers_go_in_turn_to_where_the_fewest_are() -> None:
             assert max(crowds.values()) - min(crowds.values()) <= 1
 
 
+def test_who_takes_the_place_of_another_gets_its_domains() -> None:
+    """Otherwise a replaced instance would leave its update domain empty and crowd another."""
+    (scope,) = expand(ScaleSet(name="s", capacity=5))
+    arriving = [Instance(name=InstanceName("s_5"))]
+    ((_, (newcomer,)),) = grow([scope], arriving, leaving=InstanceName("s_2")).added
+    assert (newcomer.update_domain, newcomer.fault_domain) == (2, 2)
+
+
 def test_newcomers_are_like_who_was_there_but_for_what_is_a_machines_own() -> None:
     resource = ScaleSet(name="s", capacity=1, tags={"a": "b"}, priority=Priority.SPOT,
                         addresses=("10.0.0.1",))  # fmt: skip

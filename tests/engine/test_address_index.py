@@ -153,7 +153,10 @@ async def test_an_address_can_pass_between_instances_of_one_scope() -> None:
     told = Told(second)
     told.views.put(first)
     assert told.owner() == "a"
+    woken: list[bool] = []
+    told.views._views[X.id].listen(lambda: woken.append(True))
     told.views.put(second)
     assert told.owner() == "b"
+    assert woken, "who waits there as `a` must not hear what `b` may hear"
     assert not told.views._rereads._running
     await told.views.close()

@@ -167,6 +167,16 @@ async def test_an_outage_or_a_bug_delays_it_and_ends_nothing(error: Exception, w
         assert {id for id, _ in store.ticks} == {A, B}
 
 
+async def test_a_store_that_is_away_is_not_asked_all_the_time() -> None:
+    """An outage may last for hours, and each try costs a connection and a line of the log."""
+    async with ticking() as (store, ticker):
+        store.tick_errors += [StoreDown("down")] * 1_000
+        store.left = {A: 0}
+        ticker.on_signal(store.signal(A, 0))
+        await store._clock.advance(10 * OUTAGE_PAUSE_MS)
+        assert len(store.looks) <= 12
+
+
 async def test_a_deadline_that_comes_during_an_outage_is_kept() -> None:
     async with ticking() as (store, ticker):
         store.due_errors += [StoreDown("down")] * 3

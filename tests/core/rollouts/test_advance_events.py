@@ -194,6 +194,25 @@ def test_what_is_kept_from_starting_until_its_window_closes_is_announced_in_the_
     assert phases(made) == ["completed", "completed"]
 
 
+def test_a_pause_keeps_the_window_too_for_what_is_announced_already() -> None:
+    made = world(replace(REBOOT, windows=(parse_window("daily 09:00-10:00"),)))
+    (scope_id,) = made.scopes
+    first = made.rollout.steps[0].event_id
+    assert first is not None
+    failure = Schedule(
+        event_id=E2,
+        type=EventType.REDEPLOY,
+        targets=names("s0-1"),
+        duration_s=2 * 3600,
+        already_happened=True,
+    )
+    made.do(scope_id, failure)
+    made.change(replace(made.rollout, phase=RolloutPhase.PAUSED))
+    made.run_until(at("2026-11-16T12:00Z"))
+    assert made.events[first].phase is Phase.CANCELLED
+    assert phases(made) == ["waiting", "waiting"]
+
+
 def test_a_crash_between_the_note_and_the_announcement_does_no_harm() -> None:
     made = World(REBOOT, [availability_set("s0", 4, 2)], MONDAY)
     made.settle(crash=True)
@@ -221,6 +240,8 @@ def test_a_cancel_waits_for_an_announcement_that_a_stalled_node_may_still_make()
     made = World(REBOOT, [availability_set("s0", 4, 2)], MONDAY)
     made.settle(crash=True)
     made.change(replace(made.rollout, phase=RolloutPhase.CANCELLED))
+    made.settle()
+    assert made.wake == later(MONDAY, 15 * MINUTE_MS + 1), "nothing else will wake it"
     made.run_to_end()
     assert phases(made) == ["skipped", "skipped"]
     assert not made.try_(order.scope_id, order.command), "too late by then"

@@ -58,6 +58,24 @@ def test_what_makes_no_sense_is_refused_in_a_sentence(spec: RolloutSpec, says: s
     assert says in refused.message
 
 
+@pytest.mark.parametrize(
+    "spec",
+    [
+        replace(REBOOT, notice_ms=0),
+        replace(REBOOT, pause_ms=30 * DAY_MS),
+        replace(REBOOT, scopes_at_once=10_000),
+        replace(REBOOT, name="x" * 100),
+        replace(REBOOT, description="x" * 1024),
+        replace(REBOOT, duration_s=-1),
+        replace(REBOOT, duration_s=7 * 24 * 3600),
+        replace(REBOOT, windows=(parse_window("01:00-02:00"),) * 50),
+        replace(REBOOT, blackouts=(parse_blackout("2026-12-24"),) * 400),
+    ],
+)
+def test_every_limit_is_itself_allowed(spec: RolloutSpec) -> None:
+    assert preview(spec, [availability_set("web", 2, 2, test=True)], MONDAY).steps
+
+
 def test_a_notice_that_is_longer_than_every_window_is_refused_and_says_so() -> None:
     windows = (parse_window("daily 22:00-22:30"), parse_window("sat 10:00-10:45"))
     refused = refusal(replace(REBOOT, notice_ms=HOUR_MS, duration_s=60, windows=windows))

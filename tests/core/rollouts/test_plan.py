@@ -97,6 +97,15 @@ def test_a_scope_with_a_higher_minimum_gets_its_notice() -> None:
     assert [_minutes(step.not_before_ms) for step in plan.steps] == [60, 15]
 
 
+def test_only_a_test_fleet_gets_less_than_the_minimum_notice() -> None:
+    spec = RolloutSpec(type=EventType.REBOOT, notice_ms=2 * MINUTE_MS)
+    world = World(spec, [availability_set("a", 1, 1, test=True)], MONDAY)
+    plan = preview(spec, world.scopes.values(), MONDAY)
+    assert _minutes(plan.steps[0].not_before_ms) == 2
+    world.run_to_end()
+    assert times(world.rollout.steps) == times(plan.steps)
+
+
 def test_an_event_that_is_pending_already_is_waited_for() -> None:
     world = World(RolloutSpec(type=EventType.REBOOT), [availability_set("a", 1, 1)], MONDAY)
     (scope_id,) = world.scopes
@@ -151,3 +160,15 @@ def test_a_plan_reaches_through_ten_thousand_scopes() -> None:
     assert all(step.phase is StepPhase.WAITING for step in plan.steps)
     assert plan.steps[0].not_before_ms == at("2026-11-16T22:15Z")
     assert plan.ends_ms > MONDAY + 100 * 15 * MINUTE_MS + 5 * SECOND_MS
+
+
+def test_an_impact_that_takes_longer_than_it_said_is_not_expected_in_the_past() -> None:
+    world = World(
+        RolloutSpec(type=EventType.REBOOT, duration_s=60), [availability_set("a", 2, 2)], MONDAY
+    )
+    world.settle()
+    late = later(MONDAY, HOUR_MS)
+    first, second = estimate(world.rollout, world.scopes, late).steps
+    assert first.ended_ms == late
+    assert second.announced_ms is not None
+    assert second.announced_ms >= late
