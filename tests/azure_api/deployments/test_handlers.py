@@ -396,6 +396,16 @@ async def test_deployments_are_listed_and_forgotten(arm: DeploymentClient) -> No
     assert not [each for each in resources["value"] if "deployments" in each["type"]]
 
 
+async def test_the_newest_deployment_is_listed_first(arm: DeploymentClient) -> None:
+    for name in ("b", "a", "c"):
+        await arm.deploy(name, network(), status=201)
+        await arm.advance("1s")
+    listed = (await arm.get(DEPLOYMENTS))["value"]
+    assert [each["name"] for each in listed] == ["c", "a", "b"]
+    last = (await arm.get(DEPLOYMENTS, top="1"))["value"]
+    assert [each["name"] for each in last] == ["c"]
+
+
 async def test_copies_are_made(arm: DeploymentClient) -> None:
     loop = {"name": "all", "count": 3}
     await arm.deploy("many", balancer("[concat('lb', copyIndex(1))]", copy=loop))

@@ -136,6 +136,7 @@ REFUSALS = [
     ("[mod(1, 0)]", "divide by zero"),
     ("[substring('abc', 2, 2)]", "must refer to a location within the string"),
     ("[createArray(1)[1]]", "array index '1' is out of bounds"),
+    ("[createArray(1)[-1]]", "array index '-1' is out of bounds"),
     ("[createObject('a', 1).b]", "property 'b' doesn't exist, available properties are 'a'"),
     ("[concat('a').b]", "can't be evaluated on a value of type 'String'"),
     ("[json('{')]", "no JSON"),
