@@ -40,6 +40,10 @@ VALUES: list[tuple[str, Any]] = [
     ("[array('a')]", ["a"]),
     ("[union(createArray(1, 2), createArray(2, 3))]", [1, 2, 3]),
     (
+        '[union(json(\'{"a": {"b": {"c": 1}}}\'), json(\'{"a": {"b": {"d": 2}}}\'))]',
+        {"a": {"b": {"c": 1, "d": 2}}},
+    ),
+    (
         '[union(json(\'{"a": {"x": 1}, "b": 1}\'), json(\'{"a": {"y": 2}}\'))]',
         {"a": {"x": 1, "y": 2}, "b": 1},
     ),
