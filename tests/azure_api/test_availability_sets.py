@@ -145,6 +145,20 @@ async def test_a_set_is_deleted_when_it_is_empty(azure: VmClient) -> None:
     assert again["properties"]["platformFaultDomainCount"] == 3
 
 
+async def test_a_namesake_that_the_fleet_gets_later_inherits_nothing(azure: VmClient) -> None:
+    """A declaration keeps what it leaves out, but only of a set that is still there."""
+    resources = {"availability_set": [{"name": "mine", "instances": ["one"]}]}
+    for is_deleted in (False, True):
+        await azure.put(f"{SETS}/mine", set_body(platformUpdateDomainCount=3), 200)
+        if is_deleted:
+            await azure.ask("DELETE", f"{SETS}/mine")
+        await azure.rig.post("/fleet", resources)
+        shown = (await azure.get(f"{SETS}/mine"))["properties"]
+        assert (shown["platformUpdateDomainCount"] == 3) is not is_deleted
+        await azure.begin("DELETE", f"{VMS}/one")
+        await azure.advance("1m")
+
+
 async def test_lists_hold_empty_sets_and_those_of_the_fleet(azure: VmClient) -> None:
     await azure.put(f"{SETS}/mine", set_body(), 200)
     for path in (SETS, f"{S}/providers/Microsoft.Compute/availabilitySets"):

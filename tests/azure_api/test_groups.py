@@ -208,6 +208,22 @@ async def test_a_group_lasts_as_long_as_its_machines_and_they_have_their_notice(
         await arm.get(f"{GROUPS}/default", 404)
 
 
+async def test_a_group_that_another_node_emptied_is_not_taken_for_one_that_stays(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """This node has not heard of the last deletions yet, and still shows the instances."""
+    async with asking() as arm:
+        views = arm.rig.node.engine.views
+        known = list(views.ids())
+        await deletion(arm, "default")
+        await arm.rig.clock.advance(HOUR_MS)
+        with monkeypatch.context() as patched:
+            patched.setattr(views, "ids", lambda: known)
+            shown = await arm.get(f"{GROUPS}/default")
+            assert shown["properties"] == {"provisioningState": "Deleting"}
+        await arm.get(f"{GROUPS}/default", 404)
+
+
 async def test_nothing_is_made_in_a_group_that_is_being_deleted() -> None:
     async with asking() as arm:
         await arm.rig.activate("workers_0")

@@ -15,6 +15,7 @@ from fairwarning.client.changes import (
     CONFIRMATIONS_OF_A_CANCELLATION,
     CONFIRMATIONS_OF_AN_END,
     LIES_TO_TRUTH,
+    OVER_KEPT_MAX,
     Seen,
     approved,
     step,
@@ -67,6 +68,13 @@ def test_gone_after_we_approved_or_after_its_time_is_finished() -> None:
     seen, _ = told(Seen(), doc(1, EVENT))
     assert told(approved(seen, "e1"), doc(2))[1] == ["finished E1"]
     assert told(seen, doc(2), now=NOW + timedelta(minutes=16))[1] == ["finished E1"]
+
+
+def test_among_a_thousand_events_that_are_over_the_last_one_is_not_told_of_again() -> None:
+    old = tuple(f"OLD{number}" for number in range(OVER_KEPT_MAX))
+    seen, _ = told(Seen(over=old), doc(1, EVENT), doc(2))
+    assert len(seen.over) == OVER_KEPT_MAX
+    assert told(seen, doc(1, EVENT), doc(1, STARTED))[1] == []
 
 
 def test_seen_first_when_it_has_started() -> None:

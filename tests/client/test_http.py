@@ -55,6 +55,13 @@ def test_a_connection_with_more_than_the_answer_is_not_used_again() -> None:
         assert fed(*pieces[:-1], pieces[-1] + b"HTTP/1.1 200 OK") == (found, False)
 
 
+def test_a_connection_that_the_service_closes_is_not_used_again() -> None:
+    answer = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}"
+    found, keeps_alive = fed(answer)
+    assert isinstance(found, Response)
+    assert (found.body, keeps_alive) == (b"{}", False)
+
+
 def test_an_answer_without_end_is_given_up() -> None:
     pieces = BODY_BYTES_MAX // READ_BYTES
     head, piece = b"HTTP/1.1 200 OK\r\n\r\n", b"x" * READ_BYTES

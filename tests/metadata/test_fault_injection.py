@@ -116,6 +116,24 @@ async def test_a_slow_body_begins_at_once_and_arrives_whole(rig: Rig) -> None:
     assert first + await client.reader.readexactly(len(right) - len(first)) == right
 
 
+async def test_a_slow_body_takes_its_delay_and_not_longer(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, pauses = asyncio.sleep, list[float]()
+
+    async def sleep(delay: float) -> None:
+        """Only the pauses of the fault are so long, and they are over at once."""
+        if delay > 5:
+            pauses.append(delay)
+        await real(0 if delay > 5 else delay)
+
+    await rig.ask()
+    set_fault(rig, FaultKind.SLOW_BODY, delay_ms=100_000, count=1)
+    monkeypatch.setattr(asyncio, "sleep", sleep)
+    assert (await rig.ask()).status == 200
+    assert 80 < sum(pauses) <= 100
+
+
 async def test_iso_dates(rig: Rig) -> None:
     await rig.ask()
     await rig.schedule()

@@ -349,6 +349,27 @@ async def test_a_target_that_takes_nothing_hears_nothing_new_until_there_is_room
         assert sorted(each.json["subject"] for each in receiver.requests[2:]) == ids
 
 
+async def test_what_waits_already_counts_when_much_is_new_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for module in ("worker", "records"):
+        monkeypatch.setattr(f"fairwarning.notifications.{module}.WAITING_MAX", 2)
+    async with (
+        asyncio.timeout(HANG_S),
+        notification_rig() as rig,
+        receiving(lambda _: 500) as receiver,
+    ):
+        await rig.webhook(await rig.node(), receiver.url, filters=SCHEDULED)
+        ids = [await rig.reboot("web-0")]
+        await rig.sender.idle()
+        await rig.stop()
+        ids += [await rig.reboot(f"web-{number}") for number in range(1, 4)]
+        await rig.node()
+        await rig.sender.idle()
+        assert [each.json["subject"] for each in receiver.requests] == ids[:2]
+        assert len(await rig.store.records("notification-delivery", limit=9)) == 2
+
+
 async def test_what_was_put_aside_for_a_target_that_another_node_removed_is_dropped() -> None:
     async with shared() as rig:
         target = await rig.webhook(await rig.node(), "http://127.0.0.1:9/", filters=SCHEDULED)

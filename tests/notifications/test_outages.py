@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager, suppress
 from functools import partial
+from typing import Any
 
 import pytest
 
@@ -25,6 +26,7 @@ from fairwarning.notifications.model import (
 )
 from fairwarning.stores.memory import MemoryStore
 from tests.engine.harness import ME
+from tests.notifications.receiver import receiving
 from tests.notifications.rig import NotificationRig, SharedStore, notification_rig
 from tests.support.flaky import Flaky, every_call_fails
 
@@ -317,3 +319,34 @@ async def test_a_try_that_is_under_way_leaves_nothing_of_a_target_that_is_remove
             "notification-target",
         ):
             assert await rig.store.records(kind, limit=9) == [], kind
+
+
+async def test_a_target_that_is_stored_is_answered_with_its_secret_in_an_outage_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The secret is shown once, so a refusal would lose it. The worker begins after the outage."""
+    async with notification_rig() as rig, receiving() as receiver:
+        node = await rig.node()
+        real, is_down = rig.store.records, False
+        keep = rig.store.keep
+
+        async def records(*args: Any, **more: Any) -> Any:
+            if is_down:
+                raise StoreDown("away")
+            return await real(*args, **more)
+
+        async def kept(kind: str, *args: Any, **more: Any) -> Any:
+            nonlocal is_down
+            found = await keep(kind, *args, **more)
+            is_down = kind == "notification-target"
+            return found
+
+        monkeypatch.setattr(rig.store, "records", records)
+        monkeypatch.setattr(rig.store, "keep", kept)
+        target = await rig.webhook(node, receiver.url)
+        assert target.secret
+        is_down = False
+        await rig.pass_time(MINUTE_MS)
+        id = await rig.reboot("web-0")
+        await rig.sender.idle()
+        assert [each.json["subject"] for each in receiver.requests] == [id]

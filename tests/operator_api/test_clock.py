@@ -2,9 +2,12 @@
 
 from pathlib import Path
 
+import pytest
+
 from fairwarning.core.instants import DAY_MS, HOUR_MS, SECOND_MS, later
 from fairwarning.core.transitions import Noted
 from fairwarning.engine.clocks import VirtualClock
+from fairwarning.engine.protocols import StoreDown
 from fairwarning.operator_api import clock_position
 from fairwarning.operator_api.routes.clock import NOW_MS_MAX
 from fairwarning.stores.memory import MemoryStore
@@ -17,6 +20,22 @@ async def test_a_virtual_clock_goes_on_where_it_stood(tmp_path: Path) -> None:
         stood = await rig.post("/clock/advance", {"by": "400d"})
     async with running(store_url=url) as rig:
         assert await rig.get("/clock") == stood
+
+
+async def test_a_move_that_was_stored_and_broke_off_is_made_up_by_the_next(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def broken(_: object) -> None:
+        raise StoreDown("away")
+
+    async with running() as rig:
+        before = rig.clock.now()
+        with monkeypatch.context() as patched:
+            patched.setattr(rig.clock, "advance_to", broken)
+            await rig.post("/clock/advance", {"by": "1h"}, 503)
+        assert rig.clock.now() == before
+        await rig.post("/clock/advance", {"by": "1s"})
+        assert rig.clock.now() == later(before, HOUR_MS + SECOND_MS)
 
 
 async def test_a_real_clock_cannot_be_moved(tmp_path: Path) -> None:

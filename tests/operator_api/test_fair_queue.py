@@ -60,6 +60,26 @@ async def test_whoever_asks_for_little_goes_before_those_who_ask_for_much() -> N
     assert order == ["a1", "a2", "b1", "c1", "a3", "b2"]
 
 
+async def test_a_place_given_to_somebody_who_has_just_left_goes_to_the_next() -> None:
+    queue = FairQueue(at_once=1, caller_at_once=1, caller_max=9)
+
+    async def pass_through(caller: str) -> None:
+        async with queue.turn(caller):
+            pass
+
+    async with queue.turn("a"):
+        leaving = asyncio.create_task(pass_through("b"))
+        await settle()
+    # The place is the leaving caller's now, but its task has not run yet.
+    leaving.cancel()
+    await asyncio.wait([leaving])
+    coming = asyncio.create_task(pass_through("c"))
+    await settle()
+    is_served = coming.done()
+    coming.cancel()
+    assert is_served
+
+
 async def test_one_caller_leaves_a_place_for_others() -> None:
     crowd = Crowd(FairQueue(at_once=2, caller_at_once=1, caller_max=9))
     for name in ("a1", "a2", "b1", "c1"):

@@ -162,6 +162,25 @@ async def test_a_token_that_was_good_reads_the_figures_while_the_store_is_down(
         assert (await client.get("/metrics", headers=known)).status_code == 401
 
 
+async def test_a_token_that_was_good_reads_the_figures_while_the_store_hangs(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = [
+        await rig.post("/tokens", {"name": name, "role": "viewer"}, 201) for name in ("one", "two")
+    ]
+    known, unknown = ({"Authorization": f"Bearer {each['secret']}"} for each in made)
+
+    async def hang(*_: Any, **__: Any) -> None:
+        await asyncio.Event().wait()
+
+    async with http_client(rig.node.control_url) as client:
+        assert (await client.get("/metrics", headers=known)).status_code == 200
+        monkeypatch.setattr(rig.node.store, "record", hang)
+        monkeypatch.setattr(health, "FIGURES_S_MAX", 0.05)
+        assert (await client.get("/metrics", headers=known)).status_code == 200
+        assert (await client.get("/metrics", headers=unknown)).status_code == 503
+
+
 async def test_of_too_many_readers_the_one_who_stayed_away_longest_is_forgotten(
     rig: Rig, monkeypatch: pytest.MonkeyPatch
 ) -> None:

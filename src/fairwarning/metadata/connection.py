@@ -434,7 +434,7 @@ class Connection(ExpiringConnection, asyncio.Protocol):
         self._write(ready, closes)
 
     def _write(self, ready: bytes, closes: bool) -> None:
-        self._has_answered = not self._is_full
+        self._has_answered = True
         if self.transport is None:
             return
         self.transport.write(ready)

@@ -6,7 +6,10 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
+from fairwarning.azure_api.deployments.template_runner import TemplateRunner
+from fairwarning.azure_api.templates.template_job import Evaluated
 from fairwarning.core.resources import DEFAULT_SUBSCRIPTION
+from fairwarning.operator_api.problems import Problem
 from tests.azure_api.arm_client import COMPUTE, GROUP, NETWORK, ArmClient, running_client
 
 DEPLOYMENTS = f"{GROUP}/providers/Microsoft.Resources/deployments"
@@ -262,6 +265,28 @@ async def test_resources_refer_to_each_other_as_they_are(arm: DeploymentClient) 
     assert (await arm.get(f"{NETWORK}/loadBalancers/lb"))["tags"]["tier"] == "net"
 
 
+async def test_a_resource_that_changed_meanwhile_is_referred_to_as_it_is_now(
+    arm: DeploymentClient,
+) -> None:
+    count = "[string(length(reference('net').subnets))]"
+    extra = {
+        "type": "Microsoft.Network/virtualNetworks/subnets",
+        "name": "net/extra",
+        "apiVersion": "2022-01-01",
+        "properties": {"addressPrefix": "10.0.1.0/24"},
+        "dependsOn": ["before"],
+    }
+    await arm.deploy(
+        "linked",
+        network(),
+        balancer("before", tags={"subnets": count}),
+        extra,
+        balancer("after", tags={"subnets": count}, dependsOn=["net/extra"]),
+    )
+    assert (await arm.get(f"{NETWORK}/loadBalancers/before"))["tags"] == {"subnets": "1"}
+    assert (await arm.get(f"{NETWORK}/loadBalancers/after"))["tags"] == {"subnets": "2"}
+
+
 async def test_what_is_referred_to_must_exist(arm: DeploymentClient) -> None:
     gone = "[reference(resourceId('Microsoft.Network/virtualNetworks', 'gone')).x]"
     detail = await arm.fail("broken", balancer(properties={"x": gone}))
@@ -317,6 +342,35 @@ async def test_a_nested_failure_is_that_of_the_deployment(arm: DeploymentClient)
     assert "Microsoft.Nobody" in str(detail)
 
 
+async def test_no_deployment_begins_in_a_group_that_is_being_deleted(
+    arm: DeploymentClient,
+) -> None:
+    await arm.put_group("other")
+    await arm.rig.activate("workers_0")
+    await arm.ask("DELETE", GROUP, None, 202)
+    other = f"/subscriptions/{DEFAULT_SUBSCRIPTION}/resourceGroups/other/{RESOURCES}/deployments"
+    into = {**nested("below"), "resourceGroup": "default"}
+    answer = await arm.ask("PUT", f"{other}/outer", template(into), 201)
+    found = await arm.progress(answer.headers["Azure-AsyncOperation"])
+    assert found["error"]["details"][0]["code"] == "ResourceGroupBeingDeleted"
+    await arm.get(f"{DEPLOYMENTS}/below", 404)
+
+
+async def test_a_server_too_busy_to_go_on_is_asked_again_only_if_nothing_was_made(
+    arm: DeploymentClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def outputs(*_: object) -> Evaluated:
+        raise Problem(503, "too-many-large-bodies", "try again in a moment")
+
+    monkeypatch.setattr(TemplateRunner, "outputs", outputs)
+    await arm.ask("PUT", f"{DEPLOYMENTS}/nothing", template(), 503)
+    await arm.get(f"{DEPLOYMENTS}/nothing", 404)
+    detail = await arm.fail("half", network())
+    assert "try again in a moment" in detail["message"]
+    shown = (await arm.get(f"{DEPLOYMENTS}/half"))["properties"]
+    assert shown["outputResources"] == [{"id": f"{NETWORK}/virtualNetworks/net"}]
+
+
 async def test_deployments_are_listed_and_forgotten(arm: DeploymentClient) -> None:
     await arm.deploy("good", network(), tags={})
     await arm.fail("bad", resource("Microsoft.Nobody/things", "x"))
@@ -333,6 +387,16 @@ async def test_deployments_are_listed_and_forgotten(arm: DeploymentClient) -> No
     await arm.get(f"{DEPLOYMENTS}/bad/operationStatuses/77", 404)
     resources = await arm.get(f"{GROUP}/resources")
     assert not [each for each in resources["value"] if "deployments" in each["type"]]
+
+
+async def test_the_newest_deployment_is_listed_first(arm: DeploymentClient) -> None:
+    for name in ("b", "a", "c"):
+        await arm.deploy(name, network(), status=201)
+        await arm.advance("1s")
+    listed = (await arm.get(DEPLOYMENTS))["value"]
+    assert [each["name"] for each in listed] == ["c", "a", "b"]
+    last = (await arm.get(DEPLOYMENTS, top="1"))["value"]
+    assert [each["name"] for each in last] == ["c"]
 
 
 async def test_copies_are_made(arm: DeploymentClient) -> None:

@@ -10,6 +10,7 @@ from tests.azure_api.arm_client import COMPUTE
 from tests.azure_api.scale_set_client import (
     NETWORK_BODY,
     SETS,
+    SUBNET,
     VNET,
     ScaleSetClient,
     body_of,
@@ -296,6 +297,38 @@ async def test_a_subnet_that_is_full_or_missing_is_refused_before_anything_chang
     assert (await arm.refused("PUT", "s", body_of(12, **connected())))[0] == "SubnetIsFull"
     await arm.get("s", 404)
     await arm.make(capacity=11, **connected())
+
+
+async def test_the_primary_interface_gives_the_addresses_wherever_it_stands(
+    arm: ScaleSetClient,
+) -> None:
+    back = {"name": "back", "properties": {"addressPrefix": "10.0.1.0/28"}}
+    properties = NETWORK_BODY["properties"]
+    assert isinstance(properties, dict)
+    both = {**properties, "subnets": [*properties["subnets"], back]}
+    await arm.ask("PUT", VNET, {**NETWORK_BODY, "properties": both}, 201)
+    cards = [
+        connected(subnet)["networkProfile"]["networkInterfaceConfigurations"][0]
+        for subnet in (SUBNET, f"{VNET}/subnets/back")
+    ]
+    cards[0]["properties"]["primary"] = False
+    await arm.make(capacity=1, networkProfile={"networkInterfaceConfigurations": cards})
+    (found,) = (await arm.get("s/networkInterfaces"))["value"]
+    (address,) = found["properties"]["ipConfigurations"]
+    assert address["properties"]["privateIPAddress"].startswith("10.0.1.")
+    assert address["properties"]["subnet"]["id"] == f"{VNET}/subnets/back"
+
+
+async def test_a_set_grows_while_its_subnet_has_an_address_for_each_newcomer(
+    arm: ScaleSetClient,
+) -> None:
+    await arm.ask("PUT", VNET, NETWORK_BODY, 201)
+    await arm.make(capacity=8, **connected())
+    await arm.ask("PATCH", "s", {"sku": {"capacity": 11}})
+    found = (await arm.get("s/networkInterfaces"))["value"]
+    assert len(found) == 11
+    assert (await arm.refused("PATCH", "s", {"sku": {"capacity": 12}}))[0] == "SubnetIsFull"
+    assert await arm.capacity() == 11
 
 
 async def test_a_flexible_set_names_its_instances(arm: ScaleSetClient) -> None:

@@ -40,6 +40,10 @@ VALUES: list[tuple[str, Any]] = [
     ("[array('a')]", ["a"]),
     ("[union(createArray(1, 2), createArray(2, 3))]", [1, 2, 3]),
     (
+        '[union(json(\'{"a": {"b": {"c": 1}}}\'), json(\'{"a": {"b": {"d": 2}}}\'))]',
+        {"a": {"b": {"c": 1, "d": 2}}},
+    ),
+    (
         '[union(json(\'{"a": {"x": 1}, "b": 1}\'), json(\'{"a": {"y": 2}}\'))]',
         {"a": {"x": 1, "y": 2}, "b": 1},
     ),
@@ -136,6 +140,7 @@ REFUSALS = [
     ("[mod(1, 0)]", "divide by zero"),
     ("[substring('abc', 2, 2)]", "must refer to a location within the string"),
     ("[createArray(1)[1]]", "array index '1' is out of bounds"),
+    ("[createArray(1)[-1]]", "array index '-1' is out of bounds"),
     ("[createObject('a', 1).b]", "property 'b' doesn't exist, available properties are 'a'"),
     ("[concat('a').b]", "can't be evaluated on a value of type 'String'"),
     ("[json('{')]", "no JSON"),

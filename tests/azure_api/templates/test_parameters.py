@@ -65,6 +65,21 @@ def test_what_does_not_fit_is_refused_in_azures_words(
     assert message.startswith("Deployment template validation failed: '")
 
 
+@pytest.mark.parametrize(
+    ("declared", "given"),
+    [
+        ({"type": "int", "minValue": 3}, 3),
+        ({"type": "int", "maxValue": 3}, 3),
+        ({"type": "string", "minLength": 2}, "ab"),
+        ({"type": "string", "maxLength": 2}, "ab"),
+        ({"type": "array", "minLength": 1, "maxLength": 1}, [1]),
+    ],
+)
+def test_a_value_at_its_bound_is_allowed(declared: Any, given: Any) -> None:
+    found = value("[parameters('a')]", parameters={"a": declared}, given={"a": {"value": given}})
+    assert found == given
+
+
 @pytest.mark.parametrize("kind", ["secureString", "secureObject"])
 def test_a_secret_is_in_no_refusal(kind: str) -> None:
     declared = {"a": {"type": kind, "allowedValues": ["x"], "minLength": 50}}

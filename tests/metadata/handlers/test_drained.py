@@ -2,8 +2,8 @@
 
 import json
 
-from fairwarning.core.commands import Schedule
-from fairwarning.core.model import EventType, InstanceName
+from fairwarning.core.commands import Operate, Schedule
+from fairwarning.core.model import EventType, InstanceName, OperationKind
 from tests.metadata.rig import Response, Rig
 
 PATH = "/metadata/fairwarning/drained"
@@ -41,6 +41,16 @@ async def test_who_is_not_affected_cannot_be_waited_for(rig: Rig) -> None:
     id = await shared(rig)
     assert (await report(rig, id, "127.0.1.11")).status == 400
     assert (await report(rig, id, "127.0.2.10")).status == 404
+
+
+async def test_what_no_instance_is_told_of_is_not_known_here_either(rig: Rig) -> None:
+    await rig.ask()
+    id = rig.engine.new_id()
+    stop = Operate(event_id=id, kind=OperationKind.STOP, instance=InstanceName("web-0"))
+    await rig.submit(rig.web, stop)
+    event = (await rig.store.read(rig.web.id)).events[id]
+    assert not event.announced
+    assert (await rig.ask(f"{PATH}?EventId={id}")).status == 404
 
 
 async def test_bad_questions(rig: Rig) -> None:
