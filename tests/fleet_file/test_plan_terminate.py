@@ -152,8 +152,9 @@ def test_removing_one_instance_goes_the_same_way() -> None:
     assert unwarned.declares[0].without_notice == {"pool_1"}
 
 
-def test_creating_refuses_what_is_there_in_any_spelling() -> None:
-    world = watched(pool(2, notice_ms=NOTICE))
+@pytest.mark.parametrize("there", ["pool", "Pool"])
+def test_creating_refuses_what_is_there_in_any_spelling(there: str) -> None:
+    world = watched(pool_named(there, 2))
 
     def create(name: str) -> None:
         refuse_existing(world.current, Fleet(resources=(pool_named(name, 1),)))

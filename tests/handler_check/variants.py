@@ -102,6 +102,21 @@ def believes_in_approvals(good: Any) -> None:
     good.Endpoint.approve = approve
 
 
+def approves_what_is_gone(good: Any) -> None:
+    """Until it is told that the approval is taken, though the event is over."""
+    right = good.step
+    wanted: set[str] = set()
+
+    def step(endpoint: Any, memory: Any, me: str, events: Any) -> None:
+        right(endpoint, memory, me, events)
+        gone = wanted - {each["EventId"] for each in events}
+        wanted.update({*memory.drained} - memory.approved)
+        for id in gone:
+            endpoint.approve(id)
+
+    good.step = step
+
+
 def never_undoes(good: Any) -> None:
     good.undo = lambda _: None
 

@@ -4,6 +4,7 @@ import asyncio
 import re
 from pathlib import Path
 
+import httpx
 import pytest
 
 from fairwarning.core.resources import Place, VirtualMachine
@@ -96,6 +97,31 @@ async def test_a_viewer_looks_and_plays_nothing(tmp_path: Path) -> None:
             assert "No scenario has been played yet" in (await client.get("/rehearse")).text
             assert rig.node.faults.list() == []
             assert rig.node.requests.left_s == 0
+
+
+async def test_a_viewer_stops_no_story_of_another(tmp_path: Path) -> None:
+    certificate, key, _ = make_certificate(tmp_path)
+    async with running(control=("0.0.0.0", 0), tls=Tls(certificate, key)) as rig:
+        tokens = Tokens(rig.node.store, rig.node.clock)
+        url = rig.node.control_url.replace("0.0.0.0", "127.0.0.1")
+        said = {}
+        for role, deed in ((Role.OPERATOR, "play"), (Role.VIEWER, "halt")):
+            _, secret = await tokens.create(deed, role, None, by=ME, why="")
+            async with http_client(url) as client:
+                await client.post("/login", data={"token": secret})
+                found = re.search(r'name="form_key" value="([0-9a-f]+)"', await page_of(client))
+                assert found is not None
+                sent = {"form_key": found[1], "scenario": "neighbour", "speed": "10"}
+                await client.post(f"/rehearse/{deed}", data=sent)
+                note = re.search(r'<p class="said[^"]*">(.*?)</p>', await page_of(client))
+                assert note is not None
+                said[deed] = note[1]
+        assert "begins" in said["play"]
+        assert "role" in said["halt"]
+
+
+async def page_of(client: httpx.AsyncClient) -> str:
+    return (await client.get("/rehearse")).text
 
 
 def test_every_story_of_the_library_can_be_read() -> None:
