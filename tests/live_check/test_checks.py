@@ -376,6 +376,11 @@ def lose_an_approval(make: RoundBuilder) -> None:
     make.records.polls[:] = [poll for poll in make.records.polls if poll.instance != "db-0"]
 
 
+def lose_an_approval_of_what_starts_later(make: RoundBuilder) -> None:
+    """The start is no excuse: it came after the answer."""
+    make.approve("web-0", "DUE", 1.8)
+
+
 # 6. Same number, same document.
 
 
@@ -614,6 +619,7 @@ BROKEN: dict[str, dict[Break, str]] = {
         raise_two_events: "has raised 2 events",
         do_it_twice: "was answered with AGAIN, AGAIN-2",
         lose_an_approval: "the history has no approval",
+        lose_an_approval_of_what_starts_later: "the history has no approval",
     },
     "6 same number, same document": {
         show_two_documents_under_one_tag: "names two documents",
@@ -703,6 +709,13 @@ def test_a_pause_that_was_over_before_excuses_nothing() -> None:
     make.records.add(NodeChange(node="node-1.1", change="paused", at=at(5)))
     make.records.add(NodeChange(node="node-1.1", change="continued", at=at(8.9)))
     make.records.add(ClockReading(at=at(8.9), late_s=3.9))
+    assert broken(make) == {"4 once"}
+
+
+def test_a_pause_that_came_later_excuses_nothing() -> None:
+    make = good_round()
+    order_what_was_taken_away(make)
+    make.records.add(NodeChange(node="node-1.1", change="paused", at=at(24)))
     assert broken(make) == {"4 once"}
 
 
