@@ -227,6 +227,13 @@ def repeat_blindly(make: RoundBuilder) -> None:
     make.records.driver[:] = [call for call in make.records.driver if call.what != "find"]
 
 
+def repeat_after_asking_about_another_attempt(make: RoundBuilder) -> None:
+    """What the driver said to an earlier attempt may have changed since."""
+    for call in make.records.driver:
+        if call.what == "find":
+            call.attempt = 1
+
+
 def repeat_what_is_running(make: RoundBuilder) -> None:
     for call in make.records.driver:
         if call.what == "find":
@@ -593,6 +600,7 @@ BROKEN: dict[str, dict[Break, str]] = {
         carry_out_twice: "was carried out again",
         carry_out_while_it_is_carried_out: "was carried out again",
         repeat_blindly: "ordered blindly",
+        repeat_after_asking_about_another_attempt: "ordered blindly",
         repeat_what_is_running: "find had answered running",
         order_a_lower_attempt: "after attempt 2",
         order_what_was_taken_away: "after the history says AttemptLost",

@@ -13,7 +13,8 @@ from fairwarning.operator_api.app import ROUTES
 from fairwarning.operator_api.auth import Role, Tokens
 from fairwarning.operator_api.server import Tls
 from fairwarning.portal.api import Api
-from fairwarning.portal.scenario_runner import bundled_scenarios
+from fairwarning.portal.scenario_runner import BundledScenario, bundled_scenarios
+from fairwarning.scenarios.parse import read_scenario
 from tests.operator_api.rig import ME, Rig, running
 from tests.operator_api.test_auth import make_certificate
 from tests.portal.reader import part, reading
@@ -59,11 +60,29 @@ async def test_on_the_real_clock_only_test_fleets_are_played_with() -> None:
         assert (await rig.get("/events"))["events"] == []
 
 
-async def test_the_faults_of_a_story_that_is_stopped_are_cleared() -> None:
+FAULTY = """
+title = "A fault, and then nothing for long"
+[[step]]
+fault = { kind = "status", instances = "web-0", status = 500 }
+[[step]]
+after = "10h"
+say = "And then?"
+"""
+
+
+async def test_the_faults_of_a_story_that_is_stopped_are_cleared(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    faulty = BundledScenario("faulty", read_scenario(FAULTY), ("web-0",))
+    monkeypatch.setattr("fairwarning.portal.pages.rehearse.find_scenario", lambda _: faulty)
     async with running() as rig, reading(rig) as reader:
-        await reader.send("/rehearse", "/rehearse/play", scenario="neighbour", speed="10")
-        said = await reader.send("/rehearse", "/rehearse/play", scenario="neighbour", speed="10")
+        await reader.send("/rehearse", "/rehearse/play", scenario="faulty", speed="10")
+        said = await reader.send("/rehearse", "/rehearse/play", scenario="faulty", speed="10")
         assert "stop it first" in said
+        async with asyncio.timeout(HANG_S), reader.client.stream("GET", "/stream") as stream:
+            lines = stream.aiter_lines()
+            while not rig.node.faults.list():
+                await anext(lines)
         await reader.send("/rehearse", "/rehearse/halt")
         assert "Stopped" in await ended(rig)
         assert (await rig.get("/faults"))["faults"] == []

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import threading
 import urllib.request
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -302,6 +303,24 @@ def test_what_another_thread_announces_wakes_whoever_waits_for_it(fairwarning: S
 
 def test_a_condition_that_is_written_in_c_is_asked_without_the_server(fairwarning: Server) -> None:
     assert list(fairwarning.wait_until({"web-0": 1}.items)) == [("web-0", 1)]
+
+
+def looks_twice(running: Server) -> Callable[[], bool]:
+    """A condition that is true the second time, because of what happened during the first."""
+    looks = iter([False, True])
+
+    def look() -> bool:
+        running.nudge()
+        return next(looks)
+
+    return look
+
+
+async def test_what_happens_while_the_condition_is_asked_is_not_missed(
+    fairwarning: Server,
+) -> None:
+    assert fairwarning.wait_until(looks_twice(fairwarning), timeout=0)
+    assert await fairwarning.until(looks_twice(fairwarning), timeout=0)
 
 
 async def test_whoever_begins_to_wait_too_late_does_not_wait() -> None:
