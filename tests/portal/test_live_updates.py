@@ -13,7 +13,7 @@ from tests.support.patience import HANG_S
 
 async def nothing_more(_: object) -> AsyncIterator[object]:
     await asyncio.Event().wait()
-    yield
+    yield None
 
 
 async def end() -> str:
