@@ -102,6 +102,17 @@ def believes_in_approvals(good: Any) -> None:
     good.Endpoint.approve = approve
 
 
+def approves_twice_at_most(good: Any) -> None:
+    right = good.Endpoint.approve
+    left: dict[str, int] = {}
+
+    def approve(endpoint: Any, event: str) -> bool:
+        left[event] = left.get(event, 2) - 1
+        return bool(left[event] >= 0 and right(endpoint, event))
+
+    good.Endpoint.approve = approve
+
+
 def approves_what_is_gone(good: Any) -> None:
     """Until it is told that the approval is taken, though the event is over."""
     right = good.step
