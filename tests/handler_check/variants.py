@@ -114,15 +114,14 @@ def approves_twice_at_most(good: Any) -> None:
 
 
 def approves_what_is_gone(good: Any) -> None:
-    """Until it is told that the approval is taken, though the event is over."""
+    """It goes on with every event that it has prepared for."""
     right = good.step
-    wanted: set[str] = set()
+    prepared: set[str] = set()
 
     def step(endpoint: Any, memory: Any, me: str, events: Any) -> None:
         right(endpoint, memory, me, events)
-        gone = wanted - {each["EventId"] for each in events}
-        wanted.update({*memory.drained} - memory.approved)
-        for id in gone:
+        prepared.update(memory.drained)
+        for id in prepared - {each["EventId"] for each in events}:
             endpoint.approve(id)
 
     good.step = step
