@@ -165,6 +165,13 @@ def leave_without_an_event(make: RoundBuilder) -> None:
     make.deleted("db-0", 14)
 
 
+def leave_though_the_event_failed(make: RoundBuilder) -> None:
+    change_end(make, "DELETE-0", "Failed")
+    for call in make.records.driver:
+        if call.key == "DELETE-0" and call.what == "end":
+            call.outcome = "failed"
+
+
 # 3. One update domain at a time.
 
 
@@ -588,6 +595,7 @@ BROKEN: dict[str, dict[Break, str]] = {
         delete_silently: "was not announced",
         leave_without_an_event: "is gone without an event",
         leave_before_the_event_is_over: "is gone without an event",
+        leave_though_the_event_failed: "is gone without an event",
     },
     "3 one update domain at a time": {
         hit_two_domains_at_once: "it hit domain [1] while DUE",

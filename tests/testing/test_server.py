@@ -60,6 +60,8 @@ def test_an_event_is_among_those_that_are_not_over_until_its_end(fairwarning: Se
     assert [each.id for each in fairwarning.events()] == [event.id]
     fairwarning.advance("1h")
     assert fairwarning.events() == []
+    later = fairwarning.schedule("Freeze", "db")
+    assert [each.id for each in fairwarning.events(all=True)] == [event.id, later.id]
 
 
 def test_operations_of_owners(fairwarning: Server) -> None:
