@@ -60,24 +60,24 @@ async def test_on_the_real_clock_only_test_fleets_are_played_with() -> None:
         assert (await rig.get("/events"))["events"] == []
 
 
-FAULTY = """
-title = "A fault, and then nothing for long"
+_LONG = """
+title = "A fault, and then nothing for an hour, if it is played ten times as fast"
 [[step]]
 fault = { kind = "status", instances = "web-0", status = 500 }
 [[step]]
 after = "10h"
 say = "And then?"
 """
+LONG = BundledScenario("long", read_scenario(_LONG), ("web-0",))
 
 
 async def test_the_faults_of_a_story_that_is_stopped_are_cleared(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    faulty = BundledScenario("faulty", read_scenario(FAULTY), ("web-0",))
-    monkeypatch.setattr("fairwarning.portal.pages.rehearse.find_scenario", lambda _: faulty)
+    monkeypatch.setattr("fairwarning.portal.pages.rehearse.find_scenario", lambda _: LONG)
     async with running() as rig, reading(rig) as reader:
-        await reader.send("/rehearse", "/rehearse/play", scenario="faulty", speed="10")
-        said = await reader.send("/rehearse", "/rehearse/play", scenario="faulty", speed="10")
+        await reader.send("/rehearse", "/rehearse/play", scenario="long", speed="10")
+        said = await reader.send("/rehearse", "/rehearse/play", scenario="long", speed="10")
         assert "stop it first" in said
         async with asyncio.timeout(HANG_S), reader.client.stream("GET", "/stream") as stream:
             lines = stream.aiter_lines()
@@ -88,10 +88,13 @@ async def test_the_faults_of_a_story_that_is_stopped_are_cleared(
         assert (await rig.get("/faults"))["faults"] == []
 
 
-async def test_a_server_that_stops_does_not_wait_for_a_story() -> None:
+async def test_a_server_that_stops_does_not_wait_for_a_story(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("fairwarning.portal.pages.rehearse.find_scenario", lambda _: LONG)
     async with asyncio.timeout(HANG_S):
         async with running() as rig, reading(rig) as reader:
-            await reader.send("/rehearse", "/rehearse/play", scenario="neighbour", speed="10")
+            await reader.send("/rehearse", "/rehearse/play", scenario="long", speed="10")
 
 
 async def test_a_viewer_looks_and_plays_nothing(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import urllib.request
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -118,9 +119,14 @@ def test_a_fleet_may_be_text_a_file_or_a_mapping_and_is_a_test_fleet(tmp_path: P
             assert fw.schedule("Preempt", "solo", notice="1s").resources == ["solo"]
 
 
-def test_a_real_fleet_stays_one_and_says_that_faults_do_not_strike_there() -> None:
+@pytest.mark.parametrize(
+    "fleet", ["test = false\n" + FLEET, {"test": False, "vm": [{"name": "solo"}]}]
+)
+def test_a_real_fleet_stays_one_and_says_that_faults_do_not_strike_there(
+    fleet: str | dict[str, Any],
+) -> None:
     with (
-        server(fleet="test = false\n" + FLEET) as fw,
+        server(fleet=fleet) as fw,
         pytest.raises(ValueError, match="test = true"),
     ):
         fw.fault("empty", "solo")
