@@ -1,6 +1,5 @@
 """How VMs hear of each other where the service is not Fairwarning."""
 
-import asyncio
 import os
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from fairwarning.agent.model import Peers
 from fairwarning.agent.service import NotFairwarning, Service
 from fairwarning.client.changes import Seen
 from fairwarning.testing import Server
+from tests.agent.strange_server import answering
 from tests.agent.values import event
 
 SHARED = event(resources=("web-0", "web-1"))
@@ -55,20 +55,13 @@ async def test_a_name_and_an_id_of_any_form_are_found_again_in_the_directory(
         (500, b'{"Drained": ["web-1"]}'),
         (200, b'{"Drained": [["web-1"]]}'),
         (200, b'{"Ready": ["web-1"]}'),
+        (200, b'["web-1"]'),
         (200, b"ready"),
     ],
 )
 async def test_an_agent_that_answers_anything_else_is_not_ready(status: int, body: bytes) -> None:
-    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.readuntil(b"\r\n\r\n")
-        head = f"HTTP/1.1 {status} X\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
-        writer.write(head.encode() + body)
-        await writer.drain()
-        writer.close()
-
-    async with await asyncio.start_server(answer, "127.0.0.1", 0) as other:
-        port = other.sockets[0].getsockname()[1]
-        urls = Peers(urls=(f"http://127.0.0.1:{port}",))
+    async with answering(status, body) as url:
+        urls = Peers(urls=(url,))
         assert await peers.waiting(Azure(), urls, SHARED, "web-0") == ("web-1",)
 
 

@@ -207,6 +207,23 @@ def test_once_does_what_is_due_and_ends(fairwarning: Server, file: Path) -> None
     assert (done.exit_code, (file.parent / "drained").exists()) == (0, False)
 
 
+def test_once_asks_again_before_it_believes_a_document_that_contradicts_the_last(
+    fairwarning: Server, file: Path
+) -> None:
+    """A service that has lost all that it knew counts its documents from 1 again."""
+    fairwarning.vm("web-0").document()
+    fairwarning.cancel(fairwarning.schedule("Freeze", "web-0"))
+    fairwarning.schedule("Reboot", "web-0")
+    done = CliRunner().invoke(agent, ["--config", str(file), "--once"])
+    assert (done.exit_code, (file.parent / "drained").exists()) == (0, True)
+    with Server() as other:
+        text = re.sub('endpoint = ".*"', f'endpoint = "{other.vm("web-0").url}"', file.read_text())
+        file.write_text(text)
+        done = CliRunner().invoke(agent, ["--config", str(file), "--once"])
+        assert len(other.requests("web-0", kind="events")) > 1
+    assert (done.exit_code, (file.parent / "drained").exists()) == (0, False)
+
+
 def test_once_without_a_service_says_what_to_do(file: Path) -> None:
     text = re.sub('endpoint = ".*"', 'endpoint = "http://127.0.0.1:9"', file.read_text())
     file.write_text('name = "web-0"\n' + text)

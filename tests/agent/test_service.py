@@ -5,9 +5,10 @@ import logging
 import pytest
 
 from fairwarning.agent.metrics import Metrics
-from fairwarning.agent.service import Outages, Service
+from fairwarning.agent.service import NotFairwarning, Outages, Service
 from fairwarning.client import EventsUnavailable, Seen
 from fairwarning.testing import Server
+from tests.agent.strange_server import answering
 from tests.agent.test_http_listener import Watch
 
 
@@ -46,3 +47,24 @@ async def test_an_agent_tells_each_outage(
             await service.get()
     began = ("WARNING", "the service tells nothing: the service answered 503")
     assert told(caplog) == [began, ("INFO", "the service answers again, after 0 s")] * 2
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "raised"),
+    [
+        *((status, b"", NotFairwarning) for status in (400, 404, 405, 501)),
+        (200, b"<html>", NotFairwarning),
+        (200, b'["web-1"]', NotFairwarning),
+        (200, b'{"error": 1}', NotFairwarning),
+        *((status, b"", EventsUnavailable) for status in (429, 500, 503)),
+    ],
+)
+async def test_another_service_does_not_know_who_is_ready_and_one_that_is_away_is_asked_again(
+    status: int, body: bytes, raised: type[Exception]
+) -> None:
+    async with (
+        answering(status, body) as url,
+        Service(url, seen=Seen(), metrics=Metrics()) as service,
+    ):
+        with pytest.raises(raised):
+            await service.waiting("E1")

@@ -46,3 +46,9 @@ def test_commands_have_it_all_in_their_environment() -> None:
     assert environment["FAIRWARNING_EVENT_TYPE"] == "Reboot"
     assert environment["FAIRWARNING_ME"] == "web-0"
     assert environment["FAIRWARNING_TIME_LEFT"] == "12"
+
+
+def test_a_value_that_no_environment_can_hold_is_left_out_and_stops_no_command() -> None:
+    environment = environment_of(values_of(event(description="a\0b"), ME, Phase.SCHEDULED, 12))
+    assert "FAIRWARNING_EVENT_DESCRIPTION" not in environment
+    assert environment["FAIRWARNING_EVENT_ID"] == "E1"

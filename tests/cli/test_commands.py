@@ -136,6 +136,19 @@ def test_an_id_may_be_abbreviated(fake: Fake, run: Program) -> None:
     assert not fake.of(f"POST /events/{ID}/cancel")
 
 
+def test_every_event_that_is_not_over_is_looked_at_however_many_there_are(
+    fake: Fake, run: Program
+) -> None:
+    """The newest two hundred of all are only for those that are over."""
+    many = [an_event(id=f"{number:08}-d2cd-49c7-8624-8643e7171297") for number in range(200)]
+    last = {"events": [an_event()], "next": None}
+    fake.on("GET /events", {"events": many, "next": "200"}, last, EMPTY)
+    fake.on(f"GET /events/{ID}", an_event())
+    assert run("event", "show", "602D9444").exit_code == 0
+    _, second = (asked.query for asked in fake.of("GET /events"))
+    assert (second["after"], second["phase"]) == (["200"], ["scheduled", "started"])
+
+
 def test_an_old_event_is_found_among_the_newest(fake: Fake, run: Program) -> None:
     fake.on("GET /events", EMPTY, {"events": [an_event()], "next": None})
     fake.on(f"GET /events/{ID}", an_event())
@@ -324,7 +337,9 @@ def test_a_test_that_is_not_delivered_is_a_failure(fake: Fake, run: Program) -> 
     fake.on("POST /notifications/N2/test", {"delivered": False, "error": "connection refused"})
     assert run("notification", "test", "N1").exit_code == 0
     assert "connection refused" in said(run("notification", "test", "N2"))
-    assert json.loads(run("notification", "test", "N2", "--json").stdout)["delivered"] is False
+    as_json = run("notification", "test", "N2", "--json")
+    assert json.loads(as_json.stdout)["delivered"] is False
+    assert as_json.exit_code == 1
 
 
 def test_dead_letters(fake: Fake, run: Program) -> None:

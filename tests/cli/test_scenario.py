@@ -229,6 +229,17 @@ def test_a_recording_does_not_spoil_another_file(own: Program, tmp_path: Path) -
     assert file.read_text() == "my notes"
 
 
+def test_a_recording_goes_on_after_a_line_that_was_cut_off(own: Program, tmp_path: Path) -> None:
+    """As by a power failure. The half line is gone, and no other is spoilt."""
+    file = tmp_path / "recorded.jsonl"
+    for rest in ("", '{"kind":"docu'):
+        with file.open("a") as half:
+            half.write(rest)
+        command = ["record", "--endpoint", "http://127.0.0.1:1", "--for", "0s"]
+        assert own(*command, "--output", str(file)).exit_code == 0
+    assert [each["kind"] for each in kept(file)].count("begin") == 2
+
+
 def test_a_recorder_needs_nothing_of_the_server() -> None:
     code = (
         "import sys, fairwarning.cli.record, fairwarning.scenarios.recorder\n"

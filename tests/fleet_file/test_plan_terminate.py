@@ -152,8 +152,9 @@ def test_removing_one_instance_goes_the_same_way() -> None:
     assert unwarned.declares[0].without_notice == {"pool_1"}
 
 
-def test_creating_refuses_what_is_there_in_any_spelling() -> None:
-    world = watched(pool(2, notice_ms=NOTICE))
+@pytest.mark.parametrize("there", ["pool", "Pool"])
+def test_creating_refuses_what_is_there_in_any_spelling(there: str) -> None:
+    world = watched(pool_named(there, 2))
 
     def create(name: str) -> None:
         refuse_existing(world.current, Fleet(resources=(pool_named(name, 1),)))
@@ -183,6 +184,24 @@ def test_a_partial_declaration_that_names_no_driver_keeps_it() -> None:
     world.apply(larger, prune=False)
     drivers = {each.roster.driver for each in world.current}
     assert drivers == {"command"}, "of the further placement group too"
+
+
+def test_a_partial_declaration_that_names_no_capacity_replaces_nobody_who_is_leaving() -> None:
+    world = watched(pool(3, notice_ms=NOTICE))
+    world.remove(world.only(), "pool_1")
+    (silent,) = read_json({"scale_set": [{"name": "pool", "tags": {"a": "b"}}]}).resources
+    assert {each.what for each in world.plan(silent, prune=False).changes} == {
+        "instance pool_0",
+        "instance pool_2",
+    }
+
+
+def test_a_partial_declaration_of_what_was_removed_makes_it_new() -> None:
+    world = World(dataclasses.replace(vm("s2"), tags={"a": "b"}))
+    world.remove(world.only(), "s2")
+    (silent,) = read_json({"vm": [{"name": "s2"}]}).resources
+    world.apply(silent, prune=False)
+    assert [dict(each.tags) for each in world.live("s2")] == [{}]
 
 
 def test_a_partial_declaration_that_names_another_driver_changes_it() -> None:

@@ -30,6 +30,8 @@ FAULTS = {
     "approves_far_ahead": {"days-ahead"},
     "approves_in_a_loop": {"re-approval"},
     "believes_in_approvals": {"approval-refused"},
+    "approves_twice_at_most": {"approval-refused"},
+    "approves_what_is_gone": {"cancelled"},
     "never_undoes": {"completed", "cancelled", "own-reboot"},
     "skips_lower_incarnations": {"incarnation-reset"},
     "parses_whatever_comes": {"empty-body"},

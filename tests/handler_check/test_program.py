@@ -35,6 +35,12 @@ def test_the_list_needs_no_handler() -> None:
     assert "neighbour  " in done.stdout
 
 
+def test_a_case_that_is_chosen_and_left_out_is_left_out() -> None:
+    chosen = ["--case", "neighbour", "--case", "own-event"]
+    done = fairwarning_check("--list", "--json", *chosen, "--skip", "neighbour")
+    assert [each["case"] for each in json.loads(done.stdout)["cases"]] == ["own-event"]
+
+
 def test_a_good_handler_gives_0_and_json_says_all() -> None:
     done = fairwarning_check(*PATIENT, "--json", "--case", "own-event", "--", *GOOD)
     assert done.returncode == 0, done.stderr

@@ -102,6 +102,31 @@ def believes_in_approvals(good: Any) -> None:
     good.Endpoint.approve = approve
 
 
+def approves_twice_at_most(good: Any) -> None:
+    right = good.Endpoint.approve
+    left: dict[str, int] = {}
+
+    def approve(endpoint: Any, event: str) -> bool:
+        left[event] = left.get(event, 2) - 1
+        return bool(left[event] >= 0 and right(endpoint, event))
+
+    good.Endpoint.approve = approve
+
+
+def approves_what_is_gone(good: Any) -> None:
+    """It goes on with every event that it has prepared for."""
+    right = good.step
+    prepared: set[str] = set()
+
+    def step(endpoint: Any, memory: Any, me: str, events: Any) -> None:
+        right(endpoint, memory, me, events)
+        prepared.update(memory.drained)
+        for id in prepared - {each["EventId"] for each in events}:
+            endpoint.approve(id)
+
+    good.step = step
+
+
 def never_undoes(good: Any) -> None:
     good.undo = lambda _: None
 

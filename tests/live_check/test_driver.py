@@ -83,6 +83,7 @@ def test_it_does_a_key_once_and_logs_that_it_was_asked_again(rig: Rig) -> None:
 
 
 def test_while_it_runs_find_says_so_and_a_second_order_joins(rig: Rig) -> None:
+    assert rig.ask("find").stdout == "unknown\n"
     with rig.start("do", seconds=1) as first:
         assert first.stdin is not None
         first.stdin.write(_order(1))
@@ -91,7 +92,7 @@ def test_while_it_runs_find_says_so_and_a_second_order_joins(rig: Rig) -> None:
         assert rig.ask("find", 2).stdout == "running\n"
         assert rig.ask("do", 2).returncode == 0
         first.wait()
-    assert rig.log() == ["do", "begin", "find", "do", "join", "end"]
+    assert rig.log() == ["find", "do", "begin", "find", "do", "join", "end"]
 
 
 def test_a_lower_attempt_than_one_that_only_asked_is_refused(rig: Rig) -> None:

@@ -192,6 +192,24 @@ async def test_a_token_has_the_role_and_the_end_that_were_chosen(rig: Rig, reade
     assert (await rig.get("/tokens"))["tokens"] == []
 
 
+async def test_a_field_that_is_left_empty_says_nothing(rig: Rig, reader: Reader) -> None:
+    """A browser sends it all the same."""
+    sent = {**await form_key(reader, "/settings"), "name": "ada", "role": "viewer", "expires": " "}
+    page = await reader.client.post("/settings/tokens", data=sent)
+    assert re.search(r"fw_[^<\s]+", page.text) is not None
+    (token,) = (await rig.get("/tokens"))["tokens"]
+    assert token.get("expires") is None
+
+
+async def test_a_notification_that_does_not_arrive_is_told_with_its_reason(
+    rig: Rig, reader: Reader
+) -> None:
+    target = {"name": "hook", "kind": "webhook", "url": "http://127.0.0.1:9/"}
+    made = await rig.post("/notifications", target, 201)
+    said = await reader.send("/settings", f"/settings/notifications/{made['id']}/test")
+    assert "no connection" in said
+
+
 async def table(reader: Reader, **query: str) -> list[dict[str, str]]:
     answer = await reader.client.get("/history.csv", params=query)
     assert answer.status_code == 200, answer.text

@@ -230,14 +230,20 @@ async def test_postponing_leads_to_the_event_that_takes_its_place(rig: Rig, read
     assert f'href="/events/{other}"' in await reader.see(page)
 
 
-async def test_a_time_to_postpone_to_is_in_the_readers_zone(rig: Rig, reader: Reader) -> None:
+@pytest.mark.parametrize(
+    ("now_in", "drawn"), [("Asia/Tokyo", {}), ("America/New_York", {"zone": "Asia/Tokyo"})]
+)
+async def test_a_time_to_postpone_to_is_in_the_zone_in_which_the_page_was_drawn(
+    rig: Rig, reader: Reader, now_in: str, drawn: dict[str, str]
+) -> None:
+    """The reader may have travelled since."""
     event = await rig.schedule("web-0")
     page = f"/events/{event['id']}"
     year = int(event["notBefore"][:4]) + 1
-    reader.client.cookies.set("fairwarning-zone", "Asia/Tokyo")
+    reader.client.cookies.set("fairwarning-zone", now_in)
     # Less than a year ahead, whatever day it is: an event cannot be announced for later.
     at = f"{year}{event['notBefore'][4:8]}01T09:00"
-    await reader.send(page, f"{page}/postpone", at=at)
+    await reader.send(page, f"{page}/postpone", at=at, **drawn)
     other = await rig.get(f"/events/{(await rig.get(page))['replacedBy']}")
     assert other["notBefore"] == f"{at[:10]}T00:00:00.000Z"
 

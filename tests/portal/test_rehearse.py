@@ -4,6 +4,7 @@ import asyncio
 import re
 from pathlib import Path
 
+import httpx
 import pytest
 
 from fairwarning.core.resources import Place, VirtualMachine
@@ -12,7 +13,8 @@ from fairwarning.operator_api.app import ROUTES
 from fairwarning.operator_api.auth import Role, Tokens
 from fairwarning.operator_api.server import Tls
 from fairwarning.portal.api import Api
-from fairwarning.portal.scenario_runner import bundled_scenarios
+from fairwarning.portal.scenario_runner import BundledScenario, bundled_scenarios
+from fairwarning.scenarios.parse import read_scenario
 from tests.operator_api.rig import ME, Rig, running
 from tests.operator_api.test_auth import make_certificate
 from tests.portal.reader import part, reading
@@ -58,20 +60,41 @@ async def test_on_the_real_clock_only_test_fleets_are_played_with() -> None:
         assert (await rig.get("/events"))["events"] == []
 
 
-async def test_the_faults_of_a_story_that_is_stopped_are_cleared() -> None:
+_LONG = """
+title = "A fault, and then nothing for an hour, if it is played ten times as fast"
+[[step]]
+fault = { kind = "status", instances = "web-0", status = 500 }
+[[step]]
+after = "10h"
+say = "And then?"
+"""
+LONG = BundledScenario("long", read_scenario(_LONG), ("web-0",))
+
+
+async def test_the_faults_of_a_story_that_is_stopped_are_cleared(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("fairwarning.portal.pages.rehearse.find_scenario", lambda _: LONG)
     async with running() as rig, reading(rig) as reader:
-        await reader.send("/rehearse", "/rehearse/play", scenario="neighbour", speed="10")
-        said = await reader.send("/rehearse", "/rehearse/play", scenario="neighbour", speed="10")
+        await reader.send("/rehearse", "/rehearse/play", scenario="long", speed="10")
+        said = await reader.send("/rehearse", "/rehearse/play", scenario="long", speed="10")
         assert "stop it first" in said
+        async with asyncio.timeout(HANG_S), reader.client.stream("GET", "/stream") as stream:
+            lines = stream.aiter_lines()
+            while not rig.node.faults.list():
+                await anext(lines)
         await reader.send("/rehearse", "/rehearse/halt")
         assert "Stopped" in await ended(rig)
         assert (await rig.get("/faults"))["faults"] == []
 
 
-async def test_a_server_that_stops_does_not_wait_for_a_story() -> None:
+async def test_a_server_that_stops_does_not_wait_for_a_story(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("fairwarning.portal.pages.rehearse.find_scenario", lambda _: LONG)
     async with asyncio.timeout(HANG_S):
         async with running() as rig, reading(rig) as reader:
-            await reader.send("/rehearse", "/rehearse/play", scenario="neighbour", speed="10")
+            await reader.send("/rehearse", "/rehearse/play", scenario="long", speed="10")
 
 
 async def test_a_viewer_looks_and_plays_nothing(tmp_path: Path) -> None:
@@ -96,6 +119,31 @@ async def test_a_viewer_looks_and_plays_nothing(tmp_path: Path) -> None:
             assert "No scenario has been played yet" in (await client.get("/rehearse")).text
             assert rig.node.faults.list() == []
             assert rig.node.requests.left_s == 0
+
+
+async def test_a_viewer_stops_no_story_of_another(tmp_path: Path) -> None:
+    certificate, key, _ = make_certificate(tmp_path)
+    async with running(control=("0.0.0.0", 0), tls=Tls(certificate, key)) as rig:
+        tokens = Tokens(rig.node.store, rig.node.clock)
+        url = rig.node.control_url.replace("0.0.0.0", "127.0.0.1")
+        said = {}
+        for role, deed in ((Role.OPERATOR, "play"), (Role.VIEWER, "halt")):
+            _, secret = await tokens.create(deed, role, None, by=ME, why="")
+            async with http_client(url) as client:
+                await client.post("/login", data={"token": secret})
+                found = re.search(r'name="form_key" value="([0-9a-f]+)"', await page_of(client))
+                assert found is not None
+                sent = {"form_key": found[1], "scenario": "neighbour", "speed": "10"}
+                await client.post(f"/rehearse/{deed}", data=sent)
+                note = re.search(r'<p class="said[^"]*">(.*?)</p>', await page_of(client))
+                assert note is not None
+                said[deed] = note[1]
+        assert "begins" in said["play"]
+        assert "role" in said["halt"]
+
+
+async def page_of(client: httpx.AsyncClient) -> str:
+    return (await client.get("/rehearse")).text
 
 
 def test_every_story_of_the_library_can_be_read() -> None:

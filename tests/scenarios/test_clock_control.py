@@ -77,6 +77,13 @@ def test_a_clock_that_runs_is_waited_for(virtual: bool, speed: float) -> None:
     assert looks > 60 / speed
 
 
+def test_a_fast_clock_does_not_run_past_the_time_that_is_waited_for() -> None:
+    clock = Clock(60, virtual=True)
+    control = choose_clock_control(clock, None, clock.sleep)
+    control.until(START + timedelta(seconds=100), lambda: None)
+    assert clock.slept_s == pytest.approx(100 / 60)
+
+
 @pytest.mark.parametrize(("virtual", "speed"), [(False, 1), (True, 60)])
 def test_a_clock_that_runs_has_no_other_speed(virtual: bool, speed: float) -> None:
     with pytest.raises(SpeedNotAllowed, match="--serve"):

@@ -9,7 +9,7 @@ from fairwarning.core.faults import FaultKind
 from fairwarning.core.model import EventType, OperationKind
 from fairwarning.scenarios import library
 from fairwarning.scenarios.instance_mapping import instances_of, replace_instances
-from fairwarning.scenarios.model import Operate, ScenarioProblem, Schedule
+from fairwarning.scenarios.model import Expect, Operate, ScenarioProblem, Schedule
 from fairwarning.scenarios.parse import read_scenario
 from fairwarning.scenarios.step_actions import ACTIONS
 
@@ -58,7 +58,11 @@ def test_steps_come_at_their_times_and_with_their_actions() -> None:
 def test_others_can_play() -> None:
     scenario = read_scenario(GOOD)
     assert instances_of(scenario) == ("a", "b")
-    assert instances_of(replace_instances(scenario, {"a": "x", "b": "a"})) == ("x", "a")
+    others = replace_instances(scenario, {"a": "x", "b": "a"})
+    assert instances_of(others) == ("x", "a")
+    expected = others.steps[-1].action
+    assert isinstance(expected, Expect)
+    assert expected.approved == "x", "whoever plays is also expected to approve"
 
 
 @pytest.mark.parametrize(

@@ -197,8 +197,11 @@ def test_no_fault_outlives_a_scenario_that_is_stopped(rehearsal: Rehearsal) -> N
 
 
 def test_no_fault_outlives_a_scenario_that_is_stopped_while_it_sets_one(
-    rehearsal: Rehearsal,
+    rehearsal: Rehearsal, fairwarning: Server
 ) -> None:
+    """Its id was never heard of; still the faults of others stay."""
+    kept = fairwarning.fault("empty", "db")
+
     class Cut(HttpOperatorApi):
         def post(self, *path: str, body: dict[str, object] | None = None) -> dict[str, object]:
             made = super().post(*path, body=body)
@@ -211,7 +214,7 @@ def test_no_fault_outlives_a_scenario_that_is_stopped_while_it_sets_one(
     rehearsal.operator = Cut(operator._api, "a test")
     with pytest.raises(KeyboardInterrupt):
         rehearsal.play(FAULTY)
-    assert operator.get("faults")["faults"] == []
+    assert [each["id"] for each in operator.get("faults")["faults"]] == [kept.id]
 
 
 def test_a_refusal_names_the_step(rehearsal: Rehearsal) -> None:

@@ -5,8 +5,10 @@ import subprocess
 import sys
 import threading
 import urllib.request
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -59,6 +61,8 @@ def test_an_event_is_among_those_that_are_not_over_until_its_end(fairwarning: Se
     assert [each.id for each in fairwarning.events()] == [event.id]
     fairwarning.advance("1h")
     assert fairwarning.events() == []
+    later = fairwarning.schedule("Freeze", "db")
+    assert [each.id for each in fairwarning.events(all=True)] == [event.id, later.id]
 
 
 def test_operations_of_owners(fairwarning: Server) -> None:
@@ -115,9 +119,14 @@ def test_a_fleet_may_be_text_a_file_or_a_mapping_and_is_a_test_fleet(tmp_path: P
             assert fw.schedule("Preempt", "solo", notice="1s").resources == ["solo"]
 
 
-def test_a_real_fleet_stays_one_and_says_that_faults_do_not_strike_there() -> None:
+@pytest.mark.parametrize(
+    "fleet", ["test = false\n" + FLEET, {"test": False, "vm": [{"name": "solo"}]}]
+)
+def test_a_real_fleet_stays_one_and_says_that_faults_do_not_strike_there(
+    fleet: str | dict[str, Any],
+) -> None:
     with (
-        server(fleet="test = false\n" + FLEET) as fw,
+        server(fleet=fleet) as fw,
         pytest.raises(ValueError, match="test = true"),
     ):
         fw.fault("empty", "solo")
@@ -302,6 +311,24 @@ def test_what_another_thread_announces_wakes_whoever_waits_for_it(fairwarning: S
 
 def test_a_condition_that_is_written_in_c_is_asked_without_the_server(fairwarning: Server) -> None:
     assert list(fairwarning.wait_until({"web-0": 1}.items)) == [("web-0", 1)]
+
+
+def looks_twice(running: Server) -> Callable[[], bool]:
+    """A condition that is true the second time, because of what happened during the first."""
+    looks = iter([False, True])
+
+    def look() -> bool:
+        running.nudge()
+        return next(looks)
+
+    return look
+
+
+async def test_what_happens_while_the_condition_is_asked_is_not_missed(
+    fairwarning: Server,
+) -> None:
+    assert fairwarning.wait_until(looks_twice(fairwarning), timeout=0)
+    assert await fairwarning.until(looks_twice(fairwarning), timeout=0)
 
 
 async def test_whoever_begins_to_wait_too_late_does_not_wait() -> None:

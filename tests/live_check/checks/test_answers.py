@@ -78,6 +78,11 @@ def raise_two_events(make: RoundBuilder) -> None:
     second.status = second.answer = second.answered = None
 
 
+def lose_an_approval_of_what_starts_later(make: RoundBuilder) -> None:
+    """The start is no excuse: it came after the answer."""
+    make.approve("web-0", "DUE", 1.8)
+
+
 def lose_an_approval(make: RoundBuilder) -> None:
     make.scheduled("WAITING", ["db-0"], 14, 914)
     make.ask("schedule", "WAITING", 13.99)
@@ -117,6 +122,7 @@ BROKEN: dict[str, dict[Break, str]] = {
         raise_two_events: "has raised 2 events",
         do_it_twice: "was answered with AGAIN, AGAIN-2",
         lose_an_approval: "the history has no approval",
+        lose_an_approval_of_what_starts_later: "the history has no approval",
     },
     "7 approving is idempotent and covers all resources": {
         note_an_approval_twice: "2 approvals by instance:web-1",

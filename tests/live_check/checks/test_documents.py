@@ -56,6 +56,12 @@ def count_anew(make: RoundBuilder) -> None:
     poll.tag = (poll.tag or "").replace("abc", "abd")
 
 
+def count_anew_and_say_that_nothing_changed(make: RoundBuilder) -> None:
+    count_anew(make)
+    poll = [each for each in make.records.polls if each.instance == "web-0"][-1]
+    poll.status, poll.document = 304, None
+
+
 def show_what_never_was(make: RoundBuilder) -> None:
     drop(make.records, "DocumentChanged")
 
@@ -123,6 +129,7 @@ BROKEN: dict[str, dict[Break, str]] = {
         go_back_behind_a_tag: "the tag that it was sent",
         go_back_after_a_restart: "what was shown before it started",
         count_anew: "activated anew",
+        count_anew_and_say_that_nothing_changed: "activated anew",
         show_what_never_was: "the history does not know it",
         show_less_than_there_is: "incarnation 5 showed {}",
     },

@@ -9,6 +9,7 @@ from tests.live_check.checks.broken_rounds import (
     assert_only_broken,
     broken,
     cases,
+    change_end,
     drop,
     hide_documents,
     request_of,
@@ -101,6 +102,13 @@ def delete_silently(make: RoundBuilder) -> None:
     make.ended("SILENT", "Completed", 8.6)
 
 
+def leave_though_the_event_failed(make: RoundBuilder) -> None:
+    change_end(make, "DELETE-0", "Failed")
+    for call in make.records.driver:
+        if call.key == "DELETE-0" and call.what == "end":
+            call.outcome = "failed"
+
+
 def leave_before_the_event_is_over(make: RoundBuilder) -> None:
     history = make.records.history
     gone = next(e for e in history if e.kind == "InstanceDeleted")
@@ -133,6 +141,7 @@ BROKEN: dict[str, dict[Break, str]] = {
         delete_silently: "was not announced",
         leave_without_an_event: "is gone without an event",
         leave_before_the_event_is_over: "is gone without an event",
+        leave_though_the_event_failed: "is gone without an event",
     },
 }
 

@@ -34,6 +34,13 @@ def carry_out_while_it_is_carried_out(make: RoundBuilder) -> None:
             call.at = at(19.3)
 
 
+def repeat_after_asking_about_another_attempt(make: RoundBuilder) -> None:
+    """What the driver said to an earlier attempt may have changed since."""
+    for call in make.records.driver:
+        if call.what == "find":
+            call.attempt = 1
+
+
 def repeat_blindly(make: RoundBuilder) -> None:
     make.records.driver[:] = [call for call in make.records.driver if call.what != "find"]
 
@@ -118,6 +125,7 @@ BROKEN: dict[str, dict[Break, str]] = {
         carry_out_twice: "was carried out again",
         carry_out_while_it_is_carried_out: "was carried out again",
         repeat_blindly: "ordered blindly",
+        repeat_after_asking_about_another_attempt: "ordered blindly",
         repeat_what_is_running: "find had answered running",
         order_a_lower_attempt: "after attempt 2",
         order_what_was_taken_away: "after the history says AttemptLost",
@@ -150,6 +158,13 @@ def test_a_server_that_was_paused_may_order_late(break_it: Break, is_continued: 
     if is_continued:
         make.records.add(NodeChange(node="node-1.1", change="continued", at=at(19.01)))
     assert check(make.records) == []
+
+
+def test_a_pause_that_came_later_excuses_nothing() -> None:
+    make = good_round()
+    order_what_was_taken_away(make)
+    make.records.add(NodeChange(node="node-1.1", change="paused", at=at(24)))
+    assert broken(make) == {"4 once"}
 
 
 def test_a_pause_that_was_over_before_excuses_nothing() -> None:
