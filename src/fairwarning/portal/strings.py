@@ -32,7 +32,7 @@ def with_code(text: str) -> str:
     """Return the text with each part between backticks as an element `code`."""
     if "`" not in text:
         return text
-    return Markup(_CODE.sub(r"<code>\1</code>", escape(text)))  # noqa: S704  Escaped before.
+    return Markup(_CODE.sub(r"<code>\1</code>", str(escape(text))))  # noqa: S704  Escaped before.
 
 
 @cache
