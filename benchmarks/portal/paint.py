@@ -1,25 +1,34 @@
-"""Measures the first paint of pages with 10,000 instances and 1,000 events, in Chromium.
+"""Measures pages of the portal with 10,000 and 100,000 instances and 1,000 events, in Chromium.
 
-First contentful paint from the start of the navigation, each time in a browser that has nothing
-of ours in its cache; and from the last key of a search in the fleet to the frame that shows it,
-the page's own pause of 150 ms for more keys included. The peer is an empty page of the same
-server, which is what the browser itself takes.
+For each page: the first contentful paint from the start of the navigation, each time in a browser
+that has nothing of ours in its cache, the elements of the page, and its bytes. Then the time from
+the last key of a search in the fleet to the frame that shows it, with the page's own pause of
+150 ms for more keys, and the time of another zoom of the timeline. The peer is a plain page of the
+same server, which is what the browser itself takes. `python -m benchmarks.portal.paint 10000`
+measures one size.
 """
 
 import shutil
 import statistics
+import sys
 import tempfile
+import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import uvloop
 from playwright.async_api import Browser, Page, async_playwright
 
-from benchmarks.portal.live import fleet
+from benchmarks.portal.live import ME, fleet
+from fairwarning.core.resources import ScaleSet
+from fairwarning.node import Node
 
-INSTANCES, PENDING = 10_000, 1_000
+SIZES = (10_000, 100_000)
+PENDING = 1_000
+SET = "/scale-sets/fleet0"
 ROUNDS = 10
-PAGES = ("/", "/events", "/fleet", "/plan", "/history")
+PAGES = ("/", "/events", "/fleet", "/scale-sets", SET, "/plan", "/history")
 PEER = "/healthz"
 PAINT = """() => new Promise(done => {
   const look = (list) => {
@@ -33,7 +42,8 @@ SEARCH = """text => new Promise(done => {
   const field = document.getElementById("search");
   const began = performance.now();
   const watching = new MutationObserver(() => {
-    const found = [...document.querySelectorAll("#scopes h2 a")].map(each => each.textContent);
+    const links = document.querySelectorAll("#resources tbody th a");
+    const found = [...links].map(each => each.textContent);
     if (found.length !== 1 || found[0] !== text) return;
     watching.disconnect();
     requestAnimationFrame(() => done(performance.now() - began));
@@ -44,13 +54,30 @@ SEARCH = """text => new Promise(done => {
 })"""
 
 
-async def paint(browser: Browser, base: str, path: str) -> float:
+class Painted(NamedTuple):
+    took_ms: float
+    elements: int
+    size: int
+
+
+async def paint(browser: Browser, base: str, path: str) -> Painted:
     context = await browser.new_context(base_url=base)
     page = await context.new_page()
-    await page.goto(path)
+    answer = await page.goto(path)
+    assert answer is not None
     took = float(await page.evaluate(PAINT))
+    elements = int(await page.evaluate("document.querySelectorAll('*').length"))
+    size = len(await answer.body())
     await context.close()
-    return took
+    return Painted(took, elements, size)
+
+
+async def zoom(page: Page) -> float:
+    await page.goto("/?zoom=hour")
+    began = time.perf_counter()
+    await page.locator("#zoom-week").click()
+    await page.locator('#zoom-week[aria-current="true"]').wait_for()
+    return (time.perf_counter() - began) * 1000
 
 
 async def search(page: Page, number: int) -> float:
@@ -63,23 +90,39 @@ async def main() -> None:
         browser = await playwright.chromium.launch(
             executable_path=shutil.which("chromium"), args=["--no-sandbox"]
         )
-        with tempfile.TemporaryDirectory() as folder:
-            async with fleet(Path(folder), INSTANCES, PENDING) as node:
-                await measure(browser, node.control_url)
+        for instances in [int(each) for each in sys.argv[1:]] or SIZES:
+            print(f"{instances} instances, {PENDING} events")
+            with tempfile.TemporaryDirectory() as folder:
+                async with fleet(Path(folder), instances, PENDING) as node:
+                    await add_scale_sets(node, instances // 10_000)
+                    await measure(browser, node.control_url)
         await browser.close()
 
 
+async def add_scale_sets(node: Node, count: int) -> None:
+    """Adds scale sets of 1,000 instances, which have ten placement groups each."""
+    sets = [ScaleSet(name=f"fleet{n}", capacity=1_000) for n in range(count)]
+    await node.engine.declare(sets, by=ME)
+
+
 async def measure(browser: Browser, base: str) -> None:
-    took: dict[str, list[float]] = {each: [] for each in (PEER, *PAGES)}
+    took: dict[str, list[Painted]] = {each: [] for each in (PEER, *PAGES)}
     for _ in range(ROUNDS):
         for path, so_far in took.items():
             so_far.append(await paint(browser, base, path))
     for path, found in took.items():
-        print(f"first paint of {path}: {line(found)}")
+        last = found[-1]
+        print(
+            f"  {path:20} first paint {line([each.took_ms for each in found])}; "
+            f"{last.elements} elements, {last.size / 1000:.0f} kB"
+        )
     context = await browser.new_context(base_url=base)
     page = await context.new_page()
     # Numbers of two digits: `set1` would find ten more.
-    print(f"search in the fleet: {line([await search(page, n) for n in range(20, 20 + ROUNDS)])}")
+    searches = [await search(page, number) for number in range(20, 20 + ROUNDS)]
+    print(f"  search in the fleet: {line(searches)}")
+    print(f"  another zoom: {line([await zoom(page) for _ in range(ROUNDS)])}")
+    await context.close()
 
 
 def line(took_ms: Sequence[float]) -> str:
