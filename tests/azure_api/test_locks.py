@@ -44,6 +44,12 @@ async def test_a_lock_is_kept_shown_listed_and_deleted(arm: ScaleSetClient) -> N
     assert not [each for each in rows if "lock" in each["type"]]
 
 
+@pytest.mark.parametrize("version", ["2016-09-01", "2017-04-01", "2020-05-01"])
+async def test_a_lock_has_its_own_api_versions(arm: ScaleSetClient, version: str) -> None:
+    body = {"properties": {"level": "CanNotDelete"}}
+    await arm.put(f"{WORKERS}/{LOCK}/k", body, version=version)
+
+
 async def test_inherited_locks_are_listed_at_a_scope(arm: ScaleSetClient) -> None:
     await lock(arm, GROUP, name="outer")
     await lock(arm, WORKERS, name="inner")

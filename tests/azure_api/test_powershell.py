@@ -217,8 +217,10 @@ async def test_update_az_vmss_with_an_object(shell: PowerShell) -> None:
     """`Update-AzVmss -VirtualMachineScaleSet $set -IfMatch $set.Etag` sends the whole model."""
     made = await shell.new_vmss()
     whole = NEW.replace(b'"PT5M"', b'"PT10M"').replace(b'"capacity": 3', b'"capacity": 2')
-    begun = await shell.send("PUT", SET, whole, if_match=made.get("etag", "*"))
+    begun = await shell.send("PUT", SET, whole, if_match=made["etag"])
     assert begun.status_code == 200, begun.text
+    late = await shell.send("PUT", SET, NEW, if_match=made["etag"])
+    assert late.status_code == 412, "somebody has changed the set since it was read"
     await shell.door.rig.clock.advance(60_000)
     changed = await shell.result(begun)
     assert changed["sku"]["capacity"] == 2

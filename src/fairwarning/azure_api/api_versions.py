@@ -4,11 +4,14 @@ Microsoft.Compute's versions are known one by one, because its members depend on
 namespaces, every day on which ARM existed counts as a version.
 """
 
+from dataclasses import replace
 from datetime import date
 
 from fairwarning.azure_api.errors import ArmError
 from fairwarning.azure_api.paths import ResourcePath
 from fairwarning.azure_api.regions import REGIONS
+from fairwarning.azure_api.request import ArmCall, Json
+from fairwarning.azure_api.templates.scope_functions import API_VERSIONS
 
 COMPUTE_VERSIONS = (
     "2015-05-01-preview", "2015-06-15", "2016-03-30", "2016-04-30-preview", "2016-08-30",
@@ -53,6 +56,12 @@ def refuse_unknown_version(path: ResourcePath, version: str, location: str, toda
             f"'{', '.join(COMPUTE_VERSIONS)}'. The supported locations are "
             f"'{', '.join(REGIONS)}'.",
         )
+
+
+def call_to(call: ArmCall, path: ResourcePath, method: str, body: Json | None = None) -> ArmCall:
+    """Returns a request to another resource, with an api-version that its type has."""
+    version = API_VERSIONS.get(path.namespace, call.api_version)
+    return replace(call, method=method, path=path, body=body, query={"api-version": version})
 
 
 def _day(version: str) -> date | None:

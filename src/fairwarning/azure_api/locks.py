@@ -6,10 +6,10 @@ locked. Locks bind the requests to ARM only, as on Azure: what the operator API 
 """
 
 from collections.abc import AsyncIterator, Collection, Iterable, Iterator
-from dataclasses import replace
 
 from msgspec.structs import replace as with_fields
 
+from fairwarning.azure_api.api_versions import call_to
 from fairwarning.azure_api.body_values import object_at, text_at
 from fairwarning.azure_api.errors import ArmError
 from fairwarning.azure_api.paths import ResourcePath
@@ -153,7 +153,7 @@ def _scope_of_id(lock_id: str) -> str:
 
 async def _refuse_missing(arm: Arm, call: ArmCall, parent: ResourcePath) -> None:
     """Raises ArmError if the resource that is to be locked does not exist."""
-    await arm.answer(replace(call, method="GET", path=parent, body=None))
+    await arm.answer(call_to(call, parent, "GET"))
 
 
 def _body(call: ArmCall) -> Json:

@@ -4,10 +4,9 @@ An update is a pending maintenance event of the platform. To apply it is to appr
 starts at once. The windows of a configuration are stored and not followed: rollouts have windows.
 """
 
-from dataclasses import replace
-
 from msgspec.structs import replace as with_fields
 
+from fairwarning.azure_api.api_versions import call_to
 from fairwarning.azure_api.availability_sets import find_availability_set
 from fairwarning.azure_api.body_values import object_at, resource_members, text_at
 from fairwarning.azure_api.errors import ArmError, not_found
@@ -55,7 +54,7 @@ CONFIGURATION = StoredKind(type=CONFIGURATIONS, check=_check, render=_properties
 
 async def assign(arm: Arm, call: ArmCall) -> Reply:
     owner = _owner(call)
-    await arm.answer(replace(call, method="GET", path=owner, body=None))
+    await arm.answer(call_to(call, owner, "GET"))
     properties = object_at(resource_members(call.body), "properties")
     wanted = text_at(properties, "maintenanceConfigurationId")
     path = find_path(wanted)

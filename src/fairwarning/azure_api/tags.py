@@ -5,10 +5,10 @@ Only the tags of a subscription are stored here.
 """
 
 from collections import defaultdict
-from dataclasses import replace
 
 from msgspec.structs import replace as with_fields
 
+from fairwarning.azure_api.api_versions import call_to
 from fairwarning.azure_api.body_values import object_at, tags_of, text_at
 from fairwarning.azure_api.errors import ArmError
 from fairwarning.azure_api.group_state import iterate_groups
@@ -16,7 +16,6 @@ from fairwarning.azure_api.inventory import resources_in
 from fairwarning.azure_api.paths import ResourcePath, resource_path
 from fairwarning.azure_api.request import Arm, ArmCall, Json, Reply, Routes
 from fairwarning.azure_api.resource_store import new_record
-from fairwarning.azure_api.templates.scope_functions import API_VERSIONS
 
 TYPE = "Microsoft.Resources/tags"
 NAME = "default"
@@ -117,8 +116,7 @@ def _is_subscription(path: ResourcePath) -> bool:
 def _owner_call(call: ArmCall, method: str, body: Json | None = None) -> ArmCall:
     """Returns the request to the resource that has the tags."""
     owner = call.path.parent or resource_path(call.path.place)
-    version = API_VERSIONS.get(owner.namespace, call.api_version)
-    return replace(call, method=method, path=owner, body=body, query={"api-version": version})
+    return call_to(call, owner, method, body)
 
 
 def _given(call: ArmCall) -> Tags:
