@@ -6,9 +6,10 @@ from typing import Any
 import jwt
 import pytest
 
-from fairwarning.azure_api import signing_key
+from fairwarning.azure_api import rsa_keys
 from fairwarning.azure_api.login import LIFETIME_S
-from fairwarning.azure_api.signing_key import KEY, KIND, SigningKey, new_key
+from fairwarning.azure_api.rsa_keys import new_key
+from fairwarning.azure_api.signing_key import KEY, KIND, SigningKey
 from fairwarning.core.model import ENGINE
 from fairwarning.engine.clocks import VirtualClock
 from fairwarning.engine.protocols import Record, StoreDown
@@ -91,7 +92,7 @@ async def test_a_key_is_made_once_however_many_ask_and_however_often_the_store_f
         made.append(new_key())
         return made[-1]
 
-    monkeypatch.setattr(signing_key, "new_key", counted)
+    monkeypatch.setattr(rsa_keys, "new_key", counted)
     store = FullStore(VirtualClock())
     key = SigningKey(store)
     asked = [key.published() for _ in range(5)]

@@ -79,6 +79,7 @@ async def test_a_delete_that_is_taken_back_counts_again(rig: Rig) -> None:
 
 async def test_a_plan_names_who_would_go_and_changes_nothing(rig: Rig) -> None:
     planned = await rig.post("/scopes/workers/scale/plan", {"capacity": 1})
+    assert [each["name"] for each in planned.pop("leaving")] == ["workers_1", "workers_2"]
     assert planned == {"name": "workers", "members": 3, "capacity": 1, "adds": 0,
                        "removes": ["workers_1", "workers_2"]}  # fmt: skip
     assert (await rig.post("/scopes/workers/scale/plan", {"capacity": 9}))["adds"] == 6

@@ -129,7 +129,7 @@ LARGE = {"large": "x" * 20_000}
     ("path", "body"),
     [
         (
-            f"{GROUP}/providers/Microsoft.Network/networkInterfaces/n",
+            f"{GROUP}/providers/Microsoft.Network/applicationGateways/n",
             {"location": "westeurope", "properties": LARGE},
         ),
         (DEPLOYMENT, {"properties": {"template": {"variables": LARGE, "resources": []}}}),

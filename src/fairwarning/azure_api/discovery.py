@@ -2,8 +2,7 @@
 
 from collections.abc import Mapping
 
-from fairwarning.azure_api.signing_key import ALGORITHM
-
+ALGORITHM = "RS256"  # OpenID requires this algorithm of every provider.
 TENANT_ID = "66616972-7761-4e69-8e67-000000000000"
 """The id of the only tenant. All tenant names that a client uses mean this tenant."""
 OLDEST_VERSION = "1.0"

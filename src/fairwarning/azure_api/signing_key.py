@@ -4,28 +4,16 @@ All nodes use the key in the store, so that each can answer for the others.
 """
 
 import asyncio
-import base64
-import hashlib
 from collections.abc import Mapping
-
-import msgspec
-from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import padding, rsa
-from cryptography.hazmat.primitives.serialization import (
-    Encoding,
-    NoEncryption,
-    PrivateFormat,
-    load_pem_private_key,
-)
+from typing import TYPE_CHECKING
 
 from fairwarning.core.model import ENGINE
 from fairwarning.engine.protocols import Record, RecordChanged, Store
 
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric import rsa
+
 KIND, KEY = "signing-key", "openid"
-ALGORITHM = "RS256"
-"""The algorithm that OpenID requires of every provider."""
-_BITS = 2048
-_EXPONENT = 65_537
 
 
 class SigningKey:
@@ -38,22 +26,22 @@ class SigningKey:
 
     async def published(self) -> Mapping[str, str]:
         """Returns the public key in the form of a JSON Web Key."""
+        from fairwarning.azure_api.rsa_keys import public_json  # noqa: PLC0415  It loads slowly.
+
         return public_json(await self._key())
 
     async def sign(self, claims: Mapping[str, object]) -> str:
         """Returns a JSON Web Token with these claims."""
-        key = await self._key()
-        header = {"typ": "JWT", "alg": ALGORITHM, "kid": public_json(key)["kid"]}
-        content = ".".join(_encoded(msgspec.json.encode(part)) for part in (header, claims))
-        signature = key.sign(content.encode(), padding.PKCS1v15(), hashes.SHA256())
-        return f"{content}.{_encoded(signature)}"
+        from fairwarning.azure_api.rsa_keys import sign  # noqa: PLC0415  It loads slowly.
 
-    async def _key(self) -> rsa.RSAPrivateKey:
+        return sign(await self._key(), claims)
+
+    async def _key(self) -> "rsa.RSAPrivateKey":
         text = await self._stored_text()
         if self._loaded is None or self._loaded[0] != text:
-            key = load_pem_private_key(text.encode(), None)
-            assert isinstance(key, rsa.RSAPrivateKey)
-            self._loaded = text, key
+            from fairwarning.azure_api.rsa_keys import load_key  # noqa: PLC0415  It loads slowly.
+
+            self._loaded = text, load_key(text)
         return self._loaded[1]
 
     async def _stored_text(self) -> str:
@@ -67,7 +55,7 @@ class SigningKey:
     async def _made(self) -> Record:
         # It takes up to a second, in which the event loop must answer others. Anybody may ask, so
         # a key that could not be stored is used at the next try.
-        self._unstored = self._unstored or await asyncio.to_thread(new_key)
+        self._unstored = self._unstored or await asyncio.to_thread(_new_key)
         try:
             record = await self._store.keep(KIND, KEY, self._unstored, expected=0, by=ENGINE)
         except RecordChanged:
@@ -78,22 +66,7 @@ class SigningKey:
         return record
 
 
-def public_json(key: rsa.RSAPrivateKey) -> Mapping[str, str]:
-    """Returns the public half of the key. Its `kid` is the thumbprint of RFC 7638."""
-    numbers = key.public_key().public_numbers()
-    public = {"e": _number(numbers.e), "kty": "RSA", "n": _number(numbers.n)}
-    thumbprint = hashlib.sha256(msgspec.json.encode(public)).digest()
-    return {**public, "use": "sig", "alg": ALGORITHM, "kid": _encoded(thumbprint)}
+def _new_key() -> str:
+    from fairwarning.azure_api.rsa_keys import new_key  # noqa: PLC0415  It loads slowly.
 
-
-def new_key() -> str:
-    key = rsa.generate_private_key(public_exponent=_EXPONENT, key_size=_BITS)
-    return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
-
-
-def _number(value: int) -> str:
-    return _encoded(value.to_bytes((value.bit_length() + 7) // 8))
-
-
-def _encoded(raw: bytes) -> str:
-    return base64.urlsafe_b64encode(raw).rstrip(b"=").decode()
+    return new_key()
