@@ -116,8 +116,8 @@ def test_of_too_many_lanes_those_nearest_to_now_are_drawn_and_the_others_counted
     ]
     chart = timeline.chart(events, NOW, UTC, Zoom.WEEK)
     assert len(chart.lanes) == timeline.LANES_MAX
-    assert chart.lanes[0].label == "m040"
-    assert (chart.lanes_left_out, chart.bars_left_out) == (40, 40)
+    assert chart.lanes[0].label == "m045"
+    assert (chart.lanes_left_out, chart.bars_left_out) == (45, 45)
 
 
 def test_lanes_are_counted_however_many_bars_there_are() -> None:

@@ -22,8 +22,8 @@ BAR = 14
 BOTTOM = 20
 BAR_WIDTH_MIN = 5  # A short impact must still be seen and clicked.
 # Each lane has four elements and each bar five, and a page must stay light.
-LANES_MAX = 20
-BARS_MAX = 60
+LANES_MAX = 15
+BARS_MAX = 40
 LABEL_CHARS_MAX = 16  # As many characters as fit into `LABELS`.
 TICK_ROOM = 60
 """The smallest distance between two labels, so that they do not overlap."""
