@@ -122,7 +122,7 @@ def _change(rule: Json) -> tuple[str, int]:
 
 
 def _whole(values: Json, name: str) -> int:
-    """Returns a whole number. Azure writes it as text."""
+    """Reads a whole number, which Azure writes as text."""
     text = str(values.get(name))
     if not (text.isascii() and text.isdigit() and len(text) < 10):
         raise wrong_kind(name, "a whole number")

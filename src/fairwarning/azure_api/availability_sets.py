@@ -86,7 +86,7 @@ def _lock(call: ArmCall) -> str:
 
 
 def _tag(found: AvailabilitySetState) -> str:
-    """Returns the tag of a set. As on Azure, its body does not have it."""
+    """Returns the ETag of a set. As on Azure, the body of the set does not contain it."""
     return content_tag(availability_set_json(found))
 
 

@@ -128,7 +128,7 @@ async def group_json(arm: Arm, group: Group) -> Json:
 
 
 async def _tag(arm: Arm, group: Group) -> str:
-    """Returns the tag of a group. As on Azure, its body does not have it."""
+    """Returns the ETag of a group. As on Azure, the body of the group does not contain it."""
     return content_tag(await group_json(arm, group))
 
 

@@ -1,7 +1,7 @@
 """These handlers keep maintenance configurations and their assignments, and apply updates.
 
 An update is a pending maintenance event of the platform. To apply it is to approve it, so that it
-starts at once. The windows of a configuration are stored and not followed: rollouts have windows.
+starts at once. The windows of a configuration are stored, but have no effect.
 """
 
 from dataclasses import replace

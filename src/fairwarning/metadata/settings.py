@@ -5,7 +5,7 @@ from dataclasses import dataclass
 HEAD_BYTES_MAX = 16 * 1024  # Far more than any client sends.
 HEADERS_MAX = 64  # Far more than any client sends.
 BODY_BYTES_MAX = 64 * 1024  # A hundred approvals take about 5 KiB.
-START_REQUESTS_MAX = 100  # As many as a scope has instances.
+START_REQUESTS_MAX = 100  # As many as a scope can have instances.
 PIECE_BYTES_MAX = 4 * 1024
 """How many bytes are parsed in one turn. It limits how long one connection delays the others."""
 CHUNKED_PIECE_BYTES_MAX = 1024

@@ -1,8 +1,8 @@
 """Refuses declarations that only an admin may make.
 
-Four changes need the role admin. To set what a driver runs, or on which machine it acts, is to run
-commands with the server's rights. After a driver is removed, nothing carries out the impacts. In a
-test fleet the minimum notices do not hold.
+Only an admin may set what a driver runs and on which machine it acts, because drivers have the
+rights of the server. Only an admin may remove a driver, because then nothing carries out impacts,
+or declare a test fleet, because minimum notices do not apply there.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

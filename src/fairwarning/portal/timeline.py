@@ -88,7 +88,7 @@ class Bar:
 class Lane:
     label: str
     is_alone: bool
-    """Whether it is a standalone VM, so that its update domain is not shown."""
+    """Whether the lane is for a standalone VM, so that no update domain is shown."""
     scope: str
     update_domain: int
     y: float
@@ -114,7 +114,7 @@ class Chart:
 
 
 def impact_of(event: Event, now: Instant) -> Impact:
-    """Return the impact. For an event that ended without a start, it begins and ends there."""
+    """Return the impact. If the event ended without a start, the impact has no length."""
     if event.ended is not None:
         starts, ends = _ms(event.started or event.ended), _ms(event.ended)
     else:

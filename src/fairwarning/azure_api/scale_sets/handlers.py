@@ -39,7 +39,7 @@ async def list_scale_sets(arm: Arm, call: ArmCall) -> Reply:
 
 
 async def create_or_update(arm: Arm, call: ArmCall) -> Reply:
-    """Creates or updates a scale set. A PATCH only updates. Raises ArmError if there is none."""
+    """Creates or updates a scale set. A PATCH only updates, and raises ArmError without a set."""
     body = _body(call)
     async with locked(arm, call, _lock(call.path)) as own:
         found = await find_scale_set(own, call.path)

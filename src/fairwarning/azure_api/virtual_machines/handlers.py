@@ -46,7 +46,7 @@ _FILTER = re.compile(r"\s*'virtualMachineScaleSet/id'\s+eq\s+'([^']*)'\s*", re.I
 
 
 async def create_or_update(arm: Arm, call: ArmCall) -> Reply:
-    """Creates or updates a VM. A PATCH only updates. Raises ArmError if there is none.
+    """Creates or updates a VM. A PATCH only updates, and raises ArmError if there is no such VM.
 
     It holds a lock: others must not change the VM after its tag was compared, and the fleet would
     accept two VMs whose names differ only in case.

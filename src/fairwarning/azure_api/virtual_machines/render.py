@@ -104,7 +104,7 @@ def _priority_json(vm: FleetInstance) -> Json:
 
 
 def _policy_json(vm: FleetInstance, properties: Json) -> Json:
-    """Returns the policy of a standalone VM. It is empty for a VM in a set."""
+    """Returns the `scheduledEventsPolicy` of a standalone VM. It is empty for a VM in a set."""
     roster = vm.scope.roster
     policy = object_at(properties, "scheduledEventsPolicy")
     if roster.kind is not ScopeKind.VM or (not policy and roster.policy == Policy()):
