@@ -135,7 +135,7 @@ class Policy(Struct, frozen=True, kw_only=True):
 
 
 class Protection(StrEnum):
-    """What an instance of a scale set is protected from. Both protect it from scale-in."""
+    """What an instance of a scale set is protected from. Both values include scale-in."""
 
     SCALE_IN = "scale-in"
     SET_ACTIONS = "scale-set-actions"

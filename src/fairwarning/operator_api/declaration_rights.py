@@ -20,7 +20,7 @@ _Driver = tuple[str, Mapping[str, str]]
 
 
 def refuse_plan_of_operator(caller: Caller, planned: Plan, current: Sequence[Scope]) -> None:
-    """Raises Problem if the plan needs an admin and the caller is none. `current` is all scopes."""
+    """Raises Problem if only an admin may carry out the plan. `current` is all scopes."""
     if caller.role >= Role.ADMIN:
         return
     owners: Owners = {}
@@ -42,7 +42,7 @@ def refuse_plan_of_operator(caller: Caller, planned: Plan, current: Sequence[Sco
 
 
 def is_armed_by_operator(caller: Caller, roster: Roster) -> bool:
-    """Whether the caller is no admin and the roster has a real driver."""
+    """Return whether the caller is not an admin and the roster has a real driver."""
     return caller.role < Role.ADMIN and roster.driver != SIMULATED
 
 

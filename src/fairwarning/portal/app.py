@@ -133,7 +133,7 @@ class Portal:
             return Response(status_code=problem.status, headers=problem.headers)
 
     async def _is_still_allowed(self, request: Request) -> bool:
-        """Whether the token is still valid. It may be revoked while its stream is open."""
+        """Return whether the token is still valid. It may be revoked while its stream is open."""
         try:
             return await self._sessions.caller(request) is not None
         except StoreDown:

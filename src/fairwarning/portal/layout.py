@@ -26,7 +26,7 @@ from fairwarning.portal.strings import Texts, with_code
 
 HEADERS = page_headers()
 SHARED_TEMPLATES = ("layout.html", "macros.html", "event_parts.html", "instances.html")
-"""Templates that others extend or import. They are compiled in the same thread as the others."""
+"""Templates that others extend or import. They are compiled first, in the same thread."""
 NAVIGATION = (
     ("overview", "/"),
     ("events", "/events"),

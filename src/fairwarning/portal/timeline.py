@@ -211,7 +211,7 @@ def _key(impact: Impact) -> tuple[str, int]:
 
 
 def _has_room(tick: Tick, among: Sequence[Tick]) -> bool:
-    """Whether the tick's label overlaps with no label of a midnight."""
+    """Return whether the tick's label overlaps with no label of a midnight."""
     return all(abs(each.x - tick.x) >= TICK_ROOM for each in among if each.is_day)
 
 

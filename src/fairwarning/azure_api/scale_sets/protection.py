@@ -44,7 +44,7 @@ async def update(arm: Arm, call: ArmCall) -> Reply:
 
 
 def protected_by(policy: Json, before: tuple[Protection, ...]) -> tuple[Protection, ...]:
-    """Returns the protection after the policy. A kind that the policy omits stays as before."""
+    """Returns the protection that is on after the policy. What the policy omits is as before."""
     return tuple(kind for name, kind in _KINDS.items() if policy.get(name, kind in before))
 
 
