@@ -19,8 +19,8 @@ from starlette.types import Receive, Scope, Send
 from fairwarning.azure_api.api_versions import refuse_unknown_version
 from fairwarning.azure_api.body_types.conform import with_known_members
 from fairwarning.azure_api.body_values import refuse_tag_names
-from fairwarning.azure_api.conditions import tag_header
 from fairwarning.azure_api.errors import ArmError, as_arm_error, bad_token
+from fairwarning.azure_api.etags import tag_header
 from fairwarning.azure_api.group_state import (
     get_group,
     refuse_deleting,

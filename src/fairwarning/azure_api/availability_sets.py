@@ -15,8 +15,8 @@ from fairwarning.azure_api.body_values import (
     resource_members,
     tags_of,
 )
-from fairwarning.azure_api.conditions import content_tag, refuse_unmatched, tag_header
 from fairwarning.azure_api.errors import ArmError, not_found
+from fairwarning.azure_api.etags import content_tag, refuse_unmatched, tag_header
 from fairwarning.azure_api.fleet_view import (
     FleetInstance,
     ids_of_kind,

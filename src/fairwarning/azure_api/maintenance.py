@@ -20,7 +20,7 @@ from fairwarning.azure_api.resource_store import ResourceRecord, new_record
 from fairwarning.azure_api.scale_sets.actions import approve_maintenance
 from fairwarning.azure_api.scale_sets.render import get_instance
 from fairwarning.azure_api.scale_sets.state import get_scale_set
-from fairwarning.azure_api.stored_resources import StoredKind
+from fairwarning.azure_api.stored_resource_handlers import StoredKind
 from fairwarning.core.instants import format_rfc3339
 from fairwarning.core.model import Event, EventType
 from fairwarning.notifications.maintenance_events import ASSIGNMENTS

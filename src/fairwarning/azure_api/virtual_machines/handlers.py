@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from msgspec.structs import replace
 
 from fairwarning.azure_api.body_values import object_at
-from fairwarning.azure_api.conditions import refuse_unmatched
 from fairwarning.azure_api.errors import ArmError, not_found
+from fairwarning.azure_api.etags import refuse_unmatched
 from fairwarning.azure_api.fleet_view import FleetInstance, vms_in
 from fairwarning.azure_api.instance_changes import locked_in_turn
 from fairwarning.azure_api.instance_views import events_of, pending_maintenance, view_json

@@ -2,7 +2,7 @@
 
 from fairwarning.azure_api.body_values import object_at
 from fairwarning.azure_api.compute_defaults import completed_vm
-from fairwarning.azure_api.conditions import content_tag
+from fairwarning.azure_api.etags import content_tag
 from fairwarning.azure_api.fleet_view import FleetInstance
 from fairwarning.azure_api.instance_views import provisioning_state, view_json
 from fairwarning.azure_api.notice_profiles import (

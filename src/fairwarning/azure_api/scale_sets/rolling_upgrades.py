@@ -1,6 +1,6 @@
-"""These handlers serve the smaller parts of a scale set.
+"""These handlers serve the rolling upgrades of a scale set.
 
-They are its rolling upgrades, its orchestration services and the sizes that it may have.
+They also serve its orchestration services and the sizes that it may have.
 """
 
 from msgspec.structs import replace
