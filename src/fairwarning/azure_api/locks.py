@@ -92,7 +92,7 @@ async def own_locks(arm: Arm, ids: Iterable[str]) -> list[ResourceRecord]:
 
 
 def refuse_scopes(target: str, verb: str, locks: list[ResourceRecord]) -> None:
-    """Raises ArmError with Azure's message if there are locks."""
+    """Raises ArmError, which names the locked scopes, if there are locks."""
     if locks:
         scopes = "', '".join(dict.fromkeys(_scope_of_id(each.id) for each in locks))
         raise ArmError(
