@@ -29,7 +29,7 @@ from fairwarning.notifications.dispatcher import Notifications
 from fairwarning.notifications.sender import NetworkSender
 from fairwarning.operator_api.app import ROUTES, App
 from fairwarning.operator_api.auth import Role, Token, Tokens
-from fairwarning.operator_api.context import AzureDoor, Control
+from fairwarning.operator_api.context import AzureListener, Control
 from fairwarning.operator_api.dispatch import Dispatch
 from fairwarning.operator_api.offload import Offload
 from fairwarning.operator_api.record_leases import Leases
@@ -129,7 +129,7 @@ def make_control(
     store: Store,
     views: Views,
     clock: Clock,
-    azure: AzureDoor,
+    azure: AzureListener,
     faults: Faults | None = None,
     metadata_urls: Sequence[str] = (),
     requests: Requests | None = None,

@@ -31,7 +31,7 @@ from fairwarning.metadata.request_watchers import Watcher, record_requests
 from fairwarning.metadata.server import MetadataServer
 from fairwarning.metadata.settings import EndpointRules
 from fairwarning.operator_api import clock_position
-from fairwarning.operator_api.context import AzureDoor
+from fairwarning.operator_api.context import AzureListener
 from fairwarning.operator_api.housekeeping import Housekeeping
 from fairwarning.operator_api.own_certificate import CannotCertify, OwnCertificate, own_certificate
 from fairwarning.operator_api.server import ControlServer, Tls, bound, url_of
@@ -172,13 +172,13 @@ class Node:
         listener = self._bind(settings.control, "--control")
         self.control_url = url_of(listener, is_tls=settings.tls is not None)
         extra = self._bind_azure()
-        door = self._door(extra)
+        azure = self._azure_listener(extra)
         control = boot.make_control(
             self.engine,
             self.store,
             self.engine.views,
             self.clock,
-            door,
+            azure,
             self.faults,
             server.urls,
             self.requests,
@@ -248,12 +248,12 @@ class Node:
             self.azure_trouble = str(problem)
             return None
 
-    def _door(self, extra: _Extra | None) -> AzureDoor:
+    def _azure_listener(self, extra: _Extra | None) -> AzureListener:
         if extra is not None:
             self.azure_url = url_of(extra.listener, is_tls=True)
-            return AzureDoor(self.azure_url, extra.own.authority)
+            return AzureListener(self.azure_url, extra.own.authority)
         self.azure_url = self.control_url if self._settings.tls is not None else ""
-        return AzureDoor(self.azure_url)
+        return AzureListener(self.azure_url)
 
     async def _bind_metadata(self) -> MetadataServer:
         try:

@@ -1,4 +1,4 @@
-"""The starter fleet is what a first start finds: one resource of each kind, for rehearsing."""
+"""The starter fleet is the fleet of an empty store: one resource of each kind, to try things."""
 
 from fairwarning.core import resources
 from fairwarning.core.instants import MINUTE_MS

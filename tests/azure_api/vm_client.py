@@ -6,7 +6,7 @@ from fairwarning.azure_api.operations import Operations
 from fairwarning.azure_api.request import Arm, ArmCall, Reply
 from fairwarning.azure_api.resource_store import ResourceStore
 from fairwarning.boot import make_control
-from fairwarning.operator_api.context import AzureDoor
+from fairwarning.operator_api.context import AzureListener
 from tests.azure_api.arm_client import COMPUTE, NETWORK, ArmClient
 
 VMS = f"{COMPUTE}/virtualMachines"
@@ -29,7 +29,7 @@ class VmClient(ArmClient):
 
         return Arm(
             control=make_control(
-                node.engine, node.store, node.engine.views, node.clock, AzureDoor()
+                node.engine, node.store, node.engine.views, node.clock, AzureListener()
             ),
             resources=ResourceStore(node.store),
             operations=Operations(node.store, node.clock),

@@ -12,7 +12,7 @@ from fairwarning.engine.clocks import VirtualClock
 from fairwarning.engine.document_views import Views
 from fairwarning.engine.protocols import Store, StoreDown
 from fairwarning.operator_api.auth import Caller, Role
-from fairwarning.operator_api.context import AzureDoor, Control
+from fairwarning.operator_api.context import AzureListener, Control
 from fairwarning.operator_api.idempotency import Idempotency
 from fairwarning.operator_api.problems import Problem
 from fairwarning.operator_api.record_leases import LEASE_MS, Leases
@@ -32,7 +32,7 @@ def _node() -> Control:
     store = MemoryStore(clock)
     engine = make_engine(store, clock)
     views = Views(store, engine._submit_own)
-    return make_control(engine, store, views, clock, AzureDoor())
+    return make_control(engine, store, views, clock, AzureListener())
 
 
 _NODE = _node()

@@ -11,7 +11,7 @@ from fairwarning.core.model import Roster
 from fairwarning.core.resources import ScaleSet, expand
 from fairwarning.drivers.catalogue import DRIVER_CATALOGUE
 from fairwarning.operator_api.auth import Caller, Role
-from fairwarning.operator_api.context import AzureDoor, Control
+from fairwarning.operator_api.context import AzureListener, Control
 from fairwarning.operator_api.fleet_plans import (
     FRAME_INSTANCES,
     Wish,
@@ -51,7 +51,7 @@ def wish(wanted: Document) -> Wish:
 
 def control_of(rig: Rig) -> Control:
     engine = rig.node.engine
-    return make_control(engine, rig.node.store, engine.views, rig.node.clock, AzureDoor())
+    return make_control(engine, rig.node.store, engine.views, rig.node.clock, AzureListener())
 
 
 def test_new_and_changed_scopes_come_back_in_small_frames() -> None:

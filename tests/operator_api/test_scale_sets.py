@@ -15,7 +15,7 @@ from fairwarning.core.refusals import Code, Refused
 from fairwarning.core.resources import Orchestration, Place, ScaleSet, expand
 from fairwarning.engine.protocols import Receipt
 from fairwarning.engine.service import Engine
-from fairwarning.operator_api.context import AzureDoor, Control
+from fairwarning.operator_api.context import AzureListener, Control
 from fairwarning.operator_api.locks import KIND, Lock
 from fairwarning.operator_api.scale_sets import operate_all, resize
 from tests.operator_api.rig import ME, Block, Rig
@@ -278,7 +278,7 @@ def overtaken(rig: Rig, commands: dict[ScopeId, Command]) -> Control:
                 await engine.submit(scope_id, commands.pop(scope_id), by=ME)
             return await engine.submit(scope_id, command, **more)
 
-    control = make_control(engine, rig.node.store, engine.views, rig.node.clock, AzureDoor())
+    control = make_control(engine, rig.node.store, engine.views, rig.node.clock, AzureListener())
     return dataclasses.replace(control, engine=cast(Engine, Overtaken()))
 
 
@@ -394,7 +394,7 @@ async def test_polls_are_answered_while_an_operation_on_a_large_set_is_checked(
 ) -> None:
     groups = expand(ScaleSet(name="large", capacity=500))
     control = make_control(
-        rig.node.engine, rig.node.store, rig.node.engine.views, rig.node.clock, AzureDoor()
+        rig.node.engine, rig.node.store, rig.node.engine.views, rig.node.clock, AzureListener()
     )
     machines = [(scope.id, name) for scope in groups for name in scope.roster.instances]
     scopes = {scope.id: scope for scope in groups}

@@ -11,7 +11,7 @@ from fairwarning.core.resources import Place, ScaleSet, expand
 from fairwarning.engine.clocks import VirtualClock
 from fairwarning.engine.document_views import Views
 from fairwarning.engine.protocols import Store
-from fairwarning.operator_api.context import AzureDoor, Control
+from fairwarning.operator_api.context import AzureListener, Control
 from tests.notifications.rig import SharedStore
 from tests.operator_api.rig import ME
 
@@ -45,7 +45,7 @@ def node(store: Store) -> Control:
     clock = VirtualClock()
     engine = make_engine(store, clock)
     views = Views(store, engine._submit_own)
-    return make_control(engine, store, views, clock, AzureDoor())
+    return make_control(engine, store, views, clock, AzureListener())
 
 
 @asynccontextmanager

@@ -1,7 +1,7 @@
 """The real engine and endpoint as a program, with orders from standard input.
 
 `python -m tests.support.endpoint_program --metadata HOST:PORT --fleet JSON` prints a line when it
-is ready, then answers one JSON object a line: `{"schedule": "web-0", "id": null}` announces a
+is ready, then answers one JSON object per line: `{"schedule": "web-0", "id": null}` announces a
 Reboot and `{"phase": ID}` tells how far it is. It ends when its input does.
 """
 

@@ -269,7 +269,7 @@ class Config:
     margin_s: float = 30.0
     """How long before NotBefore draining must end. At most a quarter of the notice is used."""
     ahead_s: float = 3_600.0
-    """How long before NotBefore work begins. An approval days before would start the event then."""
+    """How long before NotBefore work begins. An approval days ahead would start it at once."""
     listen: tuple[str, int] | None = ("127.0.0.1", 9169)
     approve: Approve = Approve()
     rules: tuple[Rule, ...] = ()

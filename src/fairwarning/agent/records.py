@@ -78,7 +78,7 @@ class Record:
     ahead_s: float | None = None
     """How long before NotBefore work begins. None means at once."""
     action_states: Mapping[str, ActionState] = field(default_factory=dict)
-    """The state of each action that was begun or skipped, by its slot."""
+    """The state of each action that was begun or skipped, by `Place.slot`."""
     approval: Approval = Approval.NONE
     is_reported: bool = False
     """Whether this VM has reported that it is ready."""

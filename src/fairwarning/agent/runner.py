@@ -148,7 +148,7 @@ class Runner:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     def advance(self) -> datetime | None:
-        """Start all steps that are due. Return the time of the next one, or None without one."""
+        """Start all steps that are due. Return the time of the next one, or None."""
         if not self._metrics.is_state_written:
             self._commit(self.memory)
         while True:

@@ -16,10 +16,10 @@ RETRY_S_MAX = 300.0
 
 
 def next_due(record: Record, at: datetime) -> Place | None:
-    """Return the action to undo now, which is the last one that was begun. Those that wait for
-    their retry are passed over. It is None if there is none.
+    """Return the action to undo now, which is the last one that was begun and does not wait
+    for a retry. It is None if there is none.
 
-    A retry after the longest pause is not waited for, because a wrong clock must have set it.
+    A retry that is further away than the longest pause was set by a wrong clock, so it is due.
     """
     latest = at + timedelta(seconds=RETRY_S_MAX)
     for place in _owed(record):

@@ -1,7 +1,7 @@
-"""Refuses api-versions that never were. Pure.
+"""Refuses api-versions that have never existed. Pure.
 
-Microsoft.Compute's versions are known one by one, because its members depend on them. Of other
-namespaces, every day on which ARM existed counts as a version.
+The versions of Microsoft.Compute are listed, because the members of its types depend on them. In
+other namespaces, every date since 2014-04-01 counts as a version.
 """
 
 from dataclasses import replace

@@ -19,8 +19,8 @@ from starlette.types import Receive, Scope, Send
 from fairwarning.azure_api.api_versions import refuse_unknown_version
 from fairwarning.azure_api.body_types.conform import with_known_members
 from fairwarning.azure_api.body_values import refuse_tag_names
-from fairwarning.azure_api.conditions import tag_header
 from fairwarning.azure_api.errors import ArmError, as_arm_error, bad_token
+from fairwarning.azure_api.etags import tag_header
 from fairwarning.azure_api.group_state import (
     get_group,
     refuse_deleting,
@@ -49,7 +49,7 @@ _VERSION = re.compile(r"\d{4}-\d{2}-\d{2}(-preview|-privatepreview|-beta|-alpha)
 _GROUP = "microsoft.resources/subscriptions/resourcegroups"
 _DEPLOYMENTS = "microsoft.resources/deployments"
 _APPROVALS = frozenset({"scheduledevents", "applyupdates"})
-"""The types of Microsoft.Maintenance that approve events. It takes no more than an approver."""
+"""The types of Microsoft.Maintenance that approve events. They need only the role approver."""
 _log = logging.getLogger(__name__)
 
 
@@ -142,7 +142,7 @@ async def _read_body(request: Request, bytes_max: int) -> bytes:
 
 
 def _joined(request: Request, name: str) -> str:
-    """Returns the values of a header that may be there several times."""
+    """Returns all values of a header, which a request may have several times."""
     return ", ".join(request.headers.getlist(name))
 
 

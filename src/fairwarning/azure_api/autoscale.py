@@ -14,7 +14,7 @@ from fairwarning.azure_api.operations import operation_reply
 from fairwarning.azure_api.paths import ResourcePath, find_path
 from fairwarning.azure_api.request import Arm, ArmCall, Json, Reply, Routes
 from fairwarning.azure_api.resource_store import ResourceRecord
-from fairwarning.azure_api.stored_resources import StoredKind
+from fairwarning.azure_api.stored_resource_handlers import StoredKind
 from fairwarning.azure_api.templates.scope_functions import API_VERSIONS
 from fairwarning.core.resources import CAPACITY_MAX
 
@@ -122,7 +122,7 @@ def _change(rule: Json) -> tuple[str, int]:
 
 
 def _whole(values: Json, name: str) -> int:
-    """Returns a whole number. Azure writes it as text."""
+    """Reads a whole number, which Azure writes as text."""
     text = str(values.get(name))
     if not (text.isascii() and text.isdigit() and len(text) < 10):
         raise wrong_kind(name, "a whole number")

@@ -15,8 +15,8 @@ from fairwarning.azure_api.body_values import (
     resource_members,
     tags_of,
 )
-from fairwarning.azure_api.conditions import content_tag, refuse_unmatched, tag_header
 from fairwarning.azure_api.errors import ArmError, not_found
+from fairwarning.azure_api.etags import content_tag, refuse_unmatched, tag_header
 from fairwarning.azure_api.fleet_view import (
     FleetInstance,
     ids_of_kind,
@@ -86,7 +86,7 @@ def _lock(call: ArmCall) -> str:
 
 
 def _tag(found: AvailabilitySetState) -> str:
-    """Returns the tag of a set. As on Azure, its body does not have it."""
+    """Returns the ETag of a set. As on Azure, the body of the set does not contain it."""
     return content_tag(availability_set_json(found))
 
 

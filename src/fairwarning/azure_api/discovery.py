@@ -6,7 +6,7 @@ ALGORITHM = "RS256"  # OpenID requires this algorithm of every provider.
 TENANT_ID = "66616972-7761-4e69-8e67-000000000000"
 """The id of the only tenant. All tenant names that a client uses mean this tenant."""
 OLDEST_VERSION = "1.0"
-"""The api-version of the description that is no date. Azure PowerShell asks for it."""
+"""An api-version of the cloud's description that is not a date. Azure PowerShell asks for it."""
 _LAST_SHORT_VERSION = "2015-01-01"
 _LAST_ARRAY_VERSION = "2019-05-01"
 

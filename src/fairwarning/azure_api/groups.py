@@ -6,8 +6,8 @@ from msgspec.structs import replace
 
 from fairwarning.azure_api import group_state
 from fairwarning.azure_api.body_values import location_of, tags_of, text_at
-from fairwarning.azure_api.conditions import content_tag, refuse_unmatched, tag_header
 from fairwarning.azure_api.errors import ArmError
+from fairwarning.azure_api.etags import content_tag, refuse_unmatched, tag_header
 from fairwarning.azure_api.fleet_view import vms_in
 from fairwarning.azure_api.group_state import TYPE, Group, refuse_deleting
 from fairwarning.azure_api.inventory import SCALE_SETS, VIRTUAL_MACHINES, scopes_in
@@ -128,7 +128,7 @@ async def group_json(arm: Arm, group: Group) -> Json:
 
 
 async def _tag(arm: Arm, group: Group) -> str:
-    """Returns the tag of a group. As on Azure, its body does not have it."""
+    """Returns the ETag of a group. As on Azure, the body of the group does not contain it."""
     return content_tag(await group_json(arm, group))
 
 

@@ -2,7 +2,7 @@
 
 A lock on a subscription, group or resource counts for everything in it. CanNotDelete refuses
 deletions, and ReadOnly refuses every change. A resource also can't be deleted if something in it is
-locked. Locks bind the requests to ARM only, as on Azure: what the operator API does is not asked.
+locked. Locks apply only to requests to ARM. The operator API ignores them.
 """
 
 from collections.abc import AsyncIterator, Collection, Iterable, Iterator
@@ -92,7 +92,7 @@ async def own_locks(arm: Arm, ids: Iterable[str]) -> list[ResourceRecord]:
 
 
 def refuse_scopes(target: str, verb: str, locks: list[ResourceRecord]) -> None:
-    """Raises ArmError with Azure's message if there are locks."""
+    """Raises ArmError, which names the locked scopes, if there are locks."""
     if locks:
         scopes = "', '".join(dict.fromkeys(_scope_of_id(each.id) for each in locks))
         raise ArmError(

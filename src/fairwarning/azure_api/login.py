@@ -2,7 +2,7 @@
 
 The client secret of a service principal is one of this server's tokens. The access token that the
 client gets is the same token, so a revoked token is refused everywhere. An id token, which is
-signed, only says who logged in: it opens nothing.
+signed, only says who logged in. It gives access to nothing.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -35,7 +35,7 @@ LIFETIME_S = 3_599
 """The lifetime of an access token, as on Azure. A client then asks for a new one."""
 FORM_BYTES_MAX = 64 * 1024
 _OAUTH = ("/{tenant}/oauth2", "/{tenant}/oauth2/v2.0")
-"""Where the two versions of the login are. The tenant `adfs` has the first one only."""
+"""The paths of both versions of the login. The tenant `adfs` has only the first version."""
 _GRAPH_LISTS = frozenset({"users", "servicePrincipals", "groups", "applications"})
 _METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]
 _Handler = Callable[[Request], Awaitable[Response]]
@@ -174,7 +174,7 @@ class Login:
 
 
 async def _graph(request: Request) -> Response:
-    """Answers what az asks of Microsoft Graph: there is nobody."""
+    """Answers requests to Microsoft Graph: lists are empty, and all else is not found."""
     if request.method == "GET" and request.path_params["rest"] in _GRAPH_LISTS:
         return _json({"value": []})
     return error_response(

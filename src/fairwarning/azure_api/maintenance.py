@@ -1,7 +1,7 @@
 """These handlers keep maintenance configurations and their assignments, and apply updates.
 
 An update is a pending maintenance event of the platform. To apply it is to approve it, so that it
-starts at once. The windows of a configuration are stored and not followed: rollouts have windows.
+starts at once. The windows of a configuration are stored, but have no effect.
 """
 
 from msgspec.structs import replace as with_fields
@@ -19,7 +19,7 @@ from fairwarning.azure_api.resource_store import ResourceRecord, new_record
 from fairwarning.azure_api.scale_sets.actions import approve_maintenance
 from fairwarning.azure_api.scale_sets.render import get_instance
 from fairwarning.azure_api.scale_sets.state import get_scale_set
-from fairwarning.azure_api.stored_resources import StoredKind
+from fairwarning.azure_api.stored_resource_handlers import StoredKind
 from fairwarning.core.instants import format_rfc3339
 from fairwarning.core.model import Event, EventType
 from fairwarning.notifications.maintenance_events import ASSIGNMENTS

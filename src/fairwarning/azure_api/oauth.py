@@ -16,7 +16,7 @@ from fairwarning.azure_api.operations import new_operation_id
 UNCACHED = {"Cache-Control": "no-store", "Pragma": "no-cache"}
 _FIELDS_MAX = 50
 _NUMBER = re.compile(r"^AADSTS(\d+): ")
-"""The number with which Azure begins a description. Azure's clients show it by itself."""
+"""The error number at the start of a description. Azure's clients show it separately."""
 _log = logging.getLogger(__name__)
 
 
@@ -39,7 +39,7 @@ class Grant(NamedTuple):
     client_id: str = ""
     scopes: frozenset[str] = frozenset()
     resource: str = ""
-    """What the token is for, in the first version of the login. It has no scopes."""
+    """What the token is for, in the first version of the login, which has no scopes."""
 
 
 def read_grant(media_type: str, raw: bytes, authorization: str | None) -> Grant:

@@ -141,7 +141,7 @@ def _is_gone(event: Event) -> bool:
 
 
 def new_operation_id() -> str:
-    """Returns a GUID. GUIDs sort by time, so that old operations can be deleted as one range."""
+    """Returns a new GUID. Such GUIDs sort by time, so old operations are deleted as one range."""
     return _as_guid(SystemClock().now(), os.urandom(10).hex()[:19])
 
 

@@ -46,7 +46,7 @@ class ArmCall:
         return self.caller.actor
 
     def without_conditions(self) -> "ArmCall":
-        """Returns the call for another resource, whose tags the conditions do not mean."""
+        """Returns the call without If-Match and If-None-Match, for use on another resource."""
         return replace(self, if_match="", if_none_match="")
 
 

@@ -93,7 +93,7 @@ class ResourceStore:
         await self._store.drop(KIND, _key(id), by=by)
 
     async def delete_below(self, id: str, *, by: Actor) -> None:
-        """Deletes all records below this id, such as locks that a namesake has left behind."""
+        """Deletes all records below this id, such as locks of a deleted one of the same name."""
         for each in [record async for record in self.list_below(id)]:
             await self.delete_by_id(each.id, by=by)
 

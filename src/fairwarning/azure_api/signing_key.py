@@ -1,6 +1,6 @@
 """Keeps the key that signs id tokens, and publishes its public half.
 
-All nodes use the key in the store, so that each can answer for the others.
+All nodes use the key in the store, so a token that one node signs is valid for all.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ class SigningKey:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._loaded: tuple[str, rsa.RSAPrivateKey] | None = None
-        """The text of the key in the store, and the key."""
+        """The text of the key in the store, and the key that was read from it."""
         self._unstored = ""
         self._making = asyncio.Lock()
 
@@ -45,7 +45,7 @@ class SigningKey:
         return self._loaded[1]
 
     async def _stored_text(self) -> str:
-        """Returns the key in the store, which is made if there is none."""
+        """Returns the text of the key in the store. Creates a key if there is none."""
         record = await self._store.record(KIND, KEY)
         if record is None:
             async with self._making:

@@ -19,7 +19,7 @@ class Number(click.FloatRange):
 
 
 def duration(text: str) -> str:
-    """Convert a duration such as 15m to ISO 8601. Raises `click.BadParameter` if it is none."""
+    """Convert a duration such as 15m to ISO 8601. Raises `click.BadParameter` for other text."""
     try:
         return duration_text(text)
     except NotATime as error:
@@ -31,7 +31,7 @@ EVENT_TYPE = click.Choice(EVENT_TYPES, case_sensitive=False)
 
 
 def host_and_port(value: str) -> tuple[str, int]:
-    """Split an address HOST:PORT. Raises `click.BadParameter` if it is none."""
+    """Split an address HOST:PORT. Raises `click.BadParameter` for any other text."""
     host, _, port = value.rpartition(":")
     if not _is_host(host) or not _is_port(port):
         raise click.BadParameter(f"{value!r} is no HOST:PORT; write one like 127.0.0.1:8169")

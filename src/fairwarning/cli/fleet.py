@@ -76,9 +76,9 @@ def apply(
 ) -> None:
     """Make the fleet what FILE says, after showing what that changes.
 
-    FILE is TOML, or JSON if its name ends in .json; - is standard input. If FILE leaves out a
-    watched instance that has a terminate notice, that instance gets a Terminate event and
-    leaves the fleet when the event is over.
+    FILE is TOML, or JSON if its name ends in .json; - is standard input. If FILE leaves out an
+    instance that has a terminate notice, and instances of its scope poll the endpoint, it gets a
+    Terminate event and leaves the fleet when the event is over.
     """
     _refuse_no_reason(why, without_notice=without_notice)
     content, media_type = _read(file)
@@ -197,9 +197,9 @@ def remove(
 ) -> None:
     """Take NAME, an instance or a whole scope, out of the fleet.
 
-    A watched instance with a terminate notice gets a Terminate event and leaves when the event
-    is over, as with `fairwarning delete`. Every other instance leaves the fleet at once and
-    without an event; its driver is not asked to do anything.
+    If an instance has a terminate notice, and instances of its scope poll the endpoint, it gets a
+    Terminate event and leaves when the event is over, as with `fairwarning delete`. Every other
+    instance leaves at once and without an event; its driver is not asked to do anything.
     """
     _refuse_no_reason(why, without_notice=without_notice)
     kind, what = _find(session.api, name)

@@ -89,7 +89,7 @@ COMMANDS = {
     ),
     "record": (
         f"{_HERE}.record:record",
-        "Record what the metadata endpoint of this VM sends, one JSON object a line.",
+        "Record what the metadata endpoint of this VM sends, one JSON object per line.",
     ),
     "check": (
         f"{_HERE}.check:check",

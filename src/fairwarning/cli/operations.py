@@ -30,8 +30,8 @@ def _operation(name: str, told: str) -> click.Command:
 
 
 _NOTICE = (
-    "\n\nIf its scope is watched, this announces an event and happens after the notice or an "
-    "approval. Otherwise it happens at once."
+    "\n\nIf instances of its scope poll the endpoint, this announces an event and happens after "
+    "the notice or an approval. Otherwise it happens at once."
 )
 _POWER = "\n\nIt happens at once: a change of power is not announced."
 restart = _operation("restart", f"Restart INSTANCE.{_NOTICE}")

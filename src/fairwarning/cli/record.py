@@ -38,7 +38,7 @@ Examples:
     "--json", "as_json", is_flag=True, help="Print the final summary as JSON. Only with --output."
 )
 def record(endpoint: str | None, output: Path | None, for_: str | None, as_json: bool) -> None:
-    """Record what the metadata endpoint of this VM sends, one JSON object a line.
+    """Record what the metadata endpoint of this VM sends, one JSON object per line.
 
     The command only reads and approves nothing. It writes each document that differs from the last
     one to the disk at once, so that nothing is lost when the machine goes down. `fairwarning

@@ -300,7 +300,7 @@ def _duration(text: str | None) -> str:
     return human_duration(length_ms) if length_ms else ""
 
 
-_verb("pause", "Announce no more events for the rollout ID. Those that are announced go on.")
+_verb("pause", "Announce no more events for the rollout ID. Announced events go on.")
 _verb("resume", "Resume the paused rollout ID.")
 _verb("cancel", "End the rollout ID. Events that have started go on to their end.")
 _ROLLOUTS = (

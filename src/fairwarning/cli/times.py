@@ -57,7 +57,7 @@ def _next(at: time, now: datetime, zone: tzinfo | None) -> datetime:
 
 
 def _local(naive: datetime, zone: tzinfo | None) -> datetime:
-    """Add the zone to a time without one. None is the local zone."""
+    """Add `zone` to a time that has no zone. None means the local zone."""
     return naive.astimezone() if zone is None else naive.replace(tzinfo=zone)
 
 

@@ -37,8 +37,8 @@ Examples:
 def watch(session: Session) -> None:
     """Watch the fleet on a live screen until q or Ctrl-C.
 
-    Into a pipe, the command prints a line for each transition. With --json, it prints a JSON
-    object for each.
+    If the output is a pipe, the command prints a line for each transition, or with --json a JSON
+    object.
     """
     if session.as_json or not sys.stdout.isatty():
         _print_lines(session)

@@ -158,7 +158,7 @@ def wrapped(message: bytes) -> bytes:
 
 
 def payload(packet: bytes) -> bytes | None:
-    """Return the UDP payload of an IPv4 packet to the DHCP client port. Others give None."""
+    """Return the UDP payload of an IPv4 packet to the DHCP client port, else None."""
     if len(packet) < _IP_HEAD.size or packet[9] != _UDP:
         return None
     at = 4 * (packet[0] & 0x0F)

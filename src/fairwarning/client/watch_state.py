@@ -36,7 +36,7 @@ class Seen:
     doubts: int = 0
     """How many documents in a row contradicted what was seen before."""
     doubted: Document | None = None
-    """The last of these documents."""
+    """The last document that contradicted what was seen before."""
 
     @property
     def is_in_doubt(self) -> bool:

@@ -21,7 +21,7 @@ def visible_events(scope: Scope) -> tuple[Event, ...]:
 
 
 def visible_content(scope: Scope) -> tuple[tuple[str, Phase], ...]:
-    """Return the id and phase of each visible event. They are equal if the documents are equal."""
+    """Return the id and phase of each visible event. Equal documents have equal ids and phases."""
     return tuple((each.id, each.phase) for each in visible_events(scope))
 
 

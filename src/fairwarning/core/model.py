@@ -131,11 +131,11 @@ class Policy(Struct, frozen=True, kw_only=True):
     approve_user_redeploy: bool = False
     approve_all_instances_down: bool = True
     notice_ms: Mapping[EventType, int] = {}
-    """The minimum notice of the types for which the usual one does not apply."""
+    """The minimum notice of each event type for which this policy replaces the default."""
 
 
 class Protection(StrEnum):
-    """What an instance of a scale set is protected from. Both protect it from scale-in."""
+    """What an instance of a scale set is protected from. Both values include scale-in."""
 
     SCALE_IN = "scale-in"
     SET_ACTIONS = "scale-set-actions"

@@ -112,7 +112,7 @@ class VirtualAlarm:
 
 
 class VirtualClock:
-    """A clock that stands still until `advance` moves it, which waits for everybody who is busy."""
+    """A clock that stands still until it is moved. `advance` waits until nobody is busy."""
 
     def __init__(self, start: Instant = Instant(1_600_000_000_000)) -> None:
         self._now = start

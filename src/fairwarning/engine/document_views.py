@@ -37,7 +37,7 @@ from fairwarning.engine.step_back import StepBack, must_begin_anew
 PAGE_SCOPES_MAX = 1_000  # At the start nobody polls yet, so pages may be large.
 RELOAD_SCOPES_MAX = 200
 """The number of scopes that a reload decodes at once. It is small, because polls wait then."""
-SEARCH_SLICE = 10_000  # So many names take 1 ms to search, and polls wait for it.
+SEARCH_SLICE = 10_000  # Polls wait while so many names are searched.
 LOST = "the store had stepped back behind a document that was served"
 
 BeginsAnew = Callable[[ScopeId, BeginAnew], Awaitable[Receipt]]

@@ -99,7 +99,7 @@ class UnconfirmedRevisions:
         return list(taken)
 
     def clear(self) -> list[ScopeId]:
-        """Forget all revisions. Returns the scopes of those that the journal does not have."""
+        """Forget all revisions. Returns the scopes of revisions that the journal does not have."""
         left = sorted({*self._new, *self._old, *self._own})
         self._new, self._old, self._own, self._met = {}, {}, {}, {}
         return left

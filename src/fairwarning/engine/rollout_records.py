@@ -32,7 +32,7 @@ class RolloutRecords:
         self._read: dict[str, Kept] = {}
         """The unfinished rollouts as they were last read, because large ones are slow to decode."""
         self._era = 0
-        """How often the store has stepped back. Answers from before are not remembered."""
+        """How often the store has stepped back. What was read before the last time is not kept."""
 
     def forget(self) -> None:
         """Forget what was read, because the store has stepped back and may have other bodies."""

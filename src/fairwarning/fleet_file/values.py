@@ -44,8 +44,8 @@ def place_of(
 
 
 def _said(top: Defaults, own: Defaults, where: Where, key: str) -> tuple[Any, Where]:
-    """Return the value that the resource gives, or else the one at the top of the file, and where
-    it stands.
+    """Return the value that the resource gives, or else the one at the top of the file. Also
+    return the place of the value.
     """
     value = getattr(own, key)
     if value is None:

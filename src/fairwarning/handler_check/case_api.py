@@ -1,4 +1,4 @@
-"""What a case can do to a handler and require of it. It also writes the report's texts.
+"""Defines what a case can do to a handler and require of it, and writes the report's texts.
 
 The server's clock stands still unless the case moves it. It starts at the real time, so that a
 handler computes the right time until an event. The handler runs in real time, and has `patience`

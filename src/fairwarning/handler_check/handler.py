@@ -11,7 +11,7 @@ from pathlib import Path
 OUTPUT_LINES_MAX = 20  # Enough for a traceback, and the report stays readable.
 _OUTPUT_BYTES_MAX = 16 * 1024  # Twenty lines are seldom longer.
 _TERMINATE_S = 1.0
-"""How long a handler may take to end by itself before it is killed. Its work is judged by then."""
+"""How long a handler may take to end by itself before it is killed. Its case is over by then."""
 
 
 class CannotStart(Exception):

@@ -22,7 +22,7 @@ from fairwarning.handler_check.namespace import ENDPOINT, NoNamespaces, new_netw
 _STOP_S_MAX = 5.0
 """How long a worker may take to stop its server and its handler before it is killed."""
 _CASE_PATIENCES_MAX = 10
-"""A case waits for the handler at most this many times. A case that takes longer hangs."""
+"""A case waits for the handler at most this many times. If it takes longer, it is stopped."""
 _CASE_S_MIN = 60.0
 """Extra time for a case, because processes start slowly on a busy system."""
 

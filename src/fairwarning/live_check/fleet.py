@@ -21,7 +21,7 @@ _IMPACT_S = 0.4  # Short, so that much happens in a minute.
 _FAILURES_ONE_IN = 25  # Often enough that some events fail several times.
 # The minimum notice of Azure.
 _REAL_NOTICE_S = {"Freeze": 900, "Reboot": 900, "Redeploy": 600, "Preempt": 30}
-_TEST_NOTICE_S = {"Freeze": 1, "Reboot": 2, "Redeploy": 2, "Preempt": 1}  # So much happens.
+_TEST_NOTICE_S = {"Freeze": 1, "Reboot": 2, "Redeploy": 2, "Preempt": 1}  # Short, as above.
 _POLICIES = {
     "user_reboot": "policy:userInitiatedReboot",
     "user_redeploy": "policy:userInitiatedRedeploy",

@@ -17,7 +17,7 @@ from fairwarning.live_check.records import NodeChange, Recorder, Request, now
 ANSWER_S_MAX = 30.0  # A request may wait for a paused server.
 _NOBODY_UP_PAUSE_S = 0.1  # A server is back within a second or two.
 _NOBODY_UP_S_MAX = 300.0  # Then the servers will not come back.
-_RECENT_MAX = 40  # Old enough to have ended, young enough to be known.
+_RECENT_MAX = 40  # Some of them have ended, and the servers still know all.
 
 
 class World:

@@ -41,7 +41,7 @@ class Refusal(Exception):
 
 
 class RequestParser:
-    """Parses the requests of one connection. The connection drops it while `is_empty` is true."""
+    """Parses the requests of one connection. The connection drops it when `is_empty` is true."""
 
     __slots__ = ("_at", "_body", "_body_left", "_data", "_found", "_head_bytes", "_headers",
                  "_in_body", "_is_between", "_on_continue", "_parser", "_pending_bytes", "_tail",

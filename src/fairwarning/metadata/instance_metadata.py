@@ -43,7 +43,7 @@ Tree = dict[str, "Tree"] | list["Tree"] | str
 
 def answer(scope: Scope, instance: Instance, version: str, path: tuple[str, ...],
            *, is_text: bool) -> Response:  # fmt: skip
-    """Return the response with the value at `path`: 404 without one, 400 for a leaf as JSON."""
+    """Return the value at `path`, a 404 if there is no value, or a 400 for a leaf as JSON."""
     node = _walk(tree(scope, instance, version), path)
     if node is None:
         return NOT_FOUND

@@ -31,7 +31,7 @@ Watcher = Callable[[ObservedRequest], None]
 # Texts of clients are kept only up to the length that a page shows.
 AGENT_CHARS_MAX = 200
 ID_CHARS_MAX = 64  # An event id has 36 characters.
-APPROVALS_MAX = 20  # A page shows no more.
+APPROVALS_MAX = 20  # A list of requests shows no more ids of one approval.
 
 
 class _Approval(Struct, rename="pascal"):

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 HEAD_BYTES_MAX = 16 * 1024  # Far more than any client sends.
 HEADERS_MAX = 64  # Far more than any client sends.
 BODY_BYTES_MAX = 64 * 1024  # A hundred approvals take about 5 KiB.
-START_REQUESTS_MAX = 100  # As many as a scope has instances.
+START_REQUESTS_MAX = 100  # As many as a scope can have instances.
 PIECE_BYTES_MAX = 4 * 1024
 """How many bytes are parsed in one turn. It limits how long one connection delays the others."""
 CHUNKED_PIECE_BYTES_MAX = 1024
-"""The same for a chunked body: less, as a chunk may have one byte, and each chunk costs a call."""
+"""How many bytes of a chunked body are parsed in one turn: few, because each chunk costs a call."""
 WAITING_BYTES_MAX = 64 * 1024
 """If more bytes than this wait to be parsed, nothing more is read from the connection."""
 WAIT_S_MAX = 300
@@ -32,7 +32,7 @@ class EndpointRules:
     """The settings of the endpoint that an operator can change."""
 
     requests_per_second_max: int | None = None
-    """The rate limit of each instance; 0 is none. None means 5, but no limit in a test fleet."""
+    """The rate limit of an instance. 0: no limit. None: 5, but no limit in a test fleet."""
     activation_delay_s: int = 0
     """How long the first request of a scope waits. In Azure it may take up to two minutes."""
     unknown_version_status: int = 400
@@ -46,4 +46,4 @@ class EndpointRules:
     proxy_secret: str = ""
     """The secret with which a trusted proxy signs `X-Instance-ID`. Empty means no proxy."""
     proxy_addresses: frozenset[str] = frozenset()
-    """The addresses of that proxy. Only its requests may name an instance in `X-Instance-ID`."""
+    """The addresses of the proxy. Only its requests may name an instance in `X-Instance-ID`."""

@@ -26,7 +26,7 @@ from fairwarning.notifications.targets import checked_target
 from fairwarning.notifications.worker import OUTAGE_PAUSE_MS, RECHECK_MS, Worker
 
 STOP_PATIENCE_S = 2.0
-"""How long a try may still take when the node stops, which a supervisor waits for."""
+"""How long a try may still take when the node stops. A supervisor waits for the stop."""
 ALONE = "alone"
 """The node's name if the store is not shared. After a restart, its leases are still its own."""
 

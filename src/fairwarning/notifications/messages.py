@@ -24,7 +24,7 @@ _INNER_CAPITAL = re.compile(r"(?<!^)(?=[A-Z])")
 
 
 def message_of(entry: Entry, event: Event | None, template: Template) -> Message:
-    """Return the message about `entry`. `event` is as it was after the entry; None without one."""
+    """Return the message about `entry`. `event` is the event after the entry, or None."""
     title, text = in_sentences(entry, event, template)
     body = to_json(cloud_event(entry, event))
     return Message(id=entry.position, title=title, text=text, body=body)

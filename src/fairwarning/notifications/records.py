@@ -1,7 +1,7 @@
 """Stores targets, cursors, waiting deliveries and dead letters as records.
 
 A cursor says up to which journal position a target was notified, and which node sends to it.
-Both change by compare-and-set, so two nodes can't both move the cursor.
+It is changed by compare-and-set, so two nodes can't both move it.
 """
 
 import hashlib

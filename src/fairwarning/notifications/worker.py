@@ -60,7 +60,7 @@ class Worker:
         self._next_try: Instant | None = None
         self._is_full = False
         self._unkept: tuple[tuple[str, int, int], Outcome] | None = None
-        """The key and outcome of the last try, until they are stored. It is not tried twice."""
+        """The key and outcome of the last try until they are stored, so that it is not repeated."""
         self._must_look = True
         self._stops = False
 

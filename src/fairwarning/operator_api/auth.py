@@ -79,8 +79,8 @@ def hashed(secret: str) -> str:
 
 
 def split(text: str) -> tuple[str, str] | None:
-    """Return the id and the secret of a token's text. It is None if the text has not the form of a
-    token.
+    """Return the id and the secret of a token's text. It is None if the text does not have
+    the form of a token.
     """
     found = _TOKEN.fullmatch(text)
     return None if found is None else (found[1], found[2])

@@ -11,7 +11,7 @@ FREE_BYTES = 64 * 1024
 """This part of each body does not count, so large requests cannot block small ones."""
 ALL_BYTES_MAX = 64 * 1024 * 1024  # Sixteen of the largest bodies at once.
 CLIENT_BYTES_MAX = 16 * 1024 * 1024
-"""The limit for one client address."""
+"""The maximum memory for all bodies of one client address."""
 
 
 class BodyMemory:

@@ -19,7 +19,7 @@ from fairwarning.operator_api.record_leases import Leases
 from fairwarning.operator_api.subprocess_pool import SubprocessPool
 
 
-class AzureDoor(NamedTuple):
+class AzureListener(NamedTuple):
     """The TLS listener for Azure's clients, which use only TLS."""
 
     url: str = ""
@@ -39,7 +39,7 @@ class Control:
     notifications: Notifications
     faults: Faults
     requests: Requests
-    azure: AzureDoor
+    azure: AzureListener
     drivers: DriverCatalogue
     """The drivers that a fleet may name, with their settings."""
     leases: Leases

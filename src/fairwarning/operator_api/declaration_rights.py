@@ -1,8 +1,8 @@
 """Refuses declarations that only an admin may make.
 
-Four changes need the role admin. To set what a driver runs, or on which machine it acts, is to run
-commands with the server's rights. After a driver is removed, nothing carries out the impacts. In a
-test fleet the minimum notices do not hold.
+Only an admin may set what a driver runs and on which machine it acts, because drivers have the
+rights of the server. Only an admin may remove a driver, because then nothing carries out impacts,
+or declare a test fleet, because minimum notices do not apply there.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,7 +20,7 @@ _Driver = tuple[str, Mapping[str, str]]
 
 
 def refuse_plan_of_operator(caller: Caller, planned: Plan, current: Sequence[Scope]) -> None:
-    """Raises Problem if the plan needs an admin and the caller is none. `current` is all scopes."""
+    """Raises Problem if only an admin may carry out the plan. `current` is all scopes."""
     if caller.role >= Role.ADMIN:
         return
     owners: Owners = {}
@@ -42,7 +42,7 @@ def refuse_plan_of_operator(caller: Caller, planned: Plan, current: Sequence[Sco
 
 
 def is_armed_by_operator(caller: Caller, roster: Roster) -> bool:
-    """Whether the caller is no admin and the roster has a real driver."""
+    """Return whether the caller is not an admin and the roster has a real driver."""
     return caller.role < Role.ADMIN and roster.driver != SIMULATED
 
 

@@ -52,7 +52,7 @@ class Health:
         return PlainTextResponse("ready\n")
 
     async def _has_written(self) -> bool:
-        """Whether the last test write succeeded. A new one is done if the last is too old."""
+        """Return whether the last test write succeeded. If it is too old, do a new one first."""
         async with self._trying:
             if _now_s() - self._tried_s >= WRITE_EVERY_S:
                 self._can_write = await self._write()

@@ -166,7 +166,7 @@ class Idempotency:
         return Answer(body)
 
     async def _answer_instead_of(self, lost: KeyHold) -> Kept:
-        """Return the answer of the request that took the key over. Raises Problem without one."""
+        """Return the answer of the request that took the key over, or raise Problem."""
         record = await self._leases.store.record(KIND, lost.record.key)
         kept = None if record is None else msgspec.json.decode(record.body, type=Kept)
         if kept is None or not kept.status or kept.seed != lost.state.seed:

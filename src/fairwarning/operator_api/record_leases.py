@@ -68,7 +68,7 @@ class Leases:
         return self._wall.now()
 
     def is_over(self, lease: Leased, now: Instant) -> bool:
-        """Whether the lease has ended, so that another holder may take the record."""
+        """Return whether the lease has ended, so that another holder may take the record."""
         if lease.owner in self._at_work:
             return False
         if not self.store.is_shared:
@@ -191,7 +191,7 @@ class Hold(Generic[L]):
                 self.record = replace(self.record, revision=self.record.revision + 1, body=then)
 
     def is_behind(self, broken: FenceBroken) -> bool:
-        """Whether the broken fence was the fence of this record."""
+        """Return whether the broken fence was the fence of this record."""
         record = broken.fence.record
         return (record.kind, record.key) == (self.record.kind, self.record.key)
 

@@ -29,7 +29,7 @@ def find_scope(views: Views, name: str) -> ScopeId:
 def find_scopes(views: Views, name: str) -> list[ScopeId]:
     """Find a scope like `find_scope`, or all placement groups of a scale set by the set's name.
 
-    Raises Problem if there is none, or if several resources are called so.
+    Raises Problem if there is none, or if several resources have this name.
     """
     if views.has_scope(ScopeId(name)):
         return [ScopeId(name)]
@@ -99,7 +99,7 @@ def _last(name: str) -> str:
 
 
 def _is_meant(id: str, name: str) -> bool:
-    """Whether `name` means the id `SUB/GROUP/kind/resource`, or `…/resource/0` in a scale set."""
+    """Return whether `name` means the id `SUB/GROUP/kind/resource`, or `…/resource/0` in a set."""
     if id == name or id.endswith(f"/{name}"):
         return True
     whole = resource_of(ScopeId(id))

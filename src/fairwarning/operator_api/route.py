@@ -56,9 +56,9 @@ class Route:
     is_preview: bool = False
     """Whether the route changes nothing, and so ignores idempotency keys."""
     is_in_steps: bool = False
-    """Whether it takes several transactions, so that a failed try may have done some of them."""
+    """Whether the route takes several transactions, so that a failed try may have done some."""
     is_outward: bool = False
-    """Whether it acts outside of the store, so that nobody knows later if it was done."""
+    """Whether the route acts outside of the store, which does not know later if it has acted."""
     is_secret: bool = False
     """Whether the answer holds a secret. Such an answer is never stored for a repeated request."""
 

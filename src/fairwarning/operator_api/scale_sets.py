@@ -298,7 +298,7 @@ async def _try_out(control: Control, steps: Sequence[Step]) -> None:
     """Check the steps against the scopes as they were read. Raises Refused."""
     for scope, command in steps:
         decide(scope, command, control.clock.now())
-        # An operation on 100 instances takes 5 ms to decide, and polls must not wait for all.
+        # A command may concern 100 instances, and polls must not wait for all commands.
         await asyncio.sleep(0)
 
 

@@ -78,7 +78,7 @@ class Streams:
             await changes.aclose()
 
     async def _is_still_allowed(self, request: Request) -> bool:
-        """Whether the token is still valid. It may be revoked while its stream is open."""
+        """Return whether the token is still valid. It may be revoked while its stream is open."""
         try:
             await self._dispatch.identify(request, Role.VIEWER)
         except (Problem, StoreDown) as problem:

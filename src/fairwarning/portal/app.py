@@ -133,14 +133,14 @@ class Portal:
             return Response(status_code=problem.status, headers=problem.headers)
 
     async def _is_still_allowed(self, request: Request) -> bool:
-        """Whether the token is still valid. It may be revoked while its stream is open."""
+        """Return whether the token is still valid. It may be revoked while its stream is open."""
         try:
             return await self._sessions.caller(request) is not None
         except StoreDown:
             return True
 
     def _glance(self, request: Request) -> Glance | None:
-        """Return a function whose value differs after a change that is not in the journal.
+        """Return a function that returns another value after a change that is not in the journal.
 
         It is None if the page shows only what is in the journal.
         """
@@ -185,7 +185,7 @@ class Portal:
 
 
 class _UnknownPage(Route):
-    """Matches what no other route does, if a browser asks. Programs get an answer in JSON."""
+    """Matches a browser's request that no other route matches. Programs get a JSON answer."""
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         if scope["type"] == "http" and scope["method"] in ("GET", "HEAD"):

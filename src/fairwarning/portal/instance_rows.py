@@ -1,4 +1,4 @@
-"""Chooses the rows of a table of instances, and the one state of each that is shown."""
+"""Chooses the rows of a table of instances, and the state that is shown for each instance."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ class InstanceRows:
     """The query of the page before; empty if there is none."""
     after: str
     marked: str
-    """The name of the instance that somebody looks for; empty if there is none."""
+    """The name of the instance whose row is marked; empty if there is none."""
 
     @property
     def last(self) -> int:

@@ -26,7 +26,7 @@ from fairwarning.portal.strings import Texts, with_code
 
 HEADERS = page_headers()
 SHARED_TEMPLATES = ("layout.html", "macros.html", "event_parts.html", "instances.html")
-"""The templates that others extend or import. Otherwise these would be compiled on the loop."""
+"""Templates that others extend or import. They are compiled first, in the same thread."""
 NAVIGATION = (
     ("overview", "/"),
     ("events", "/events"),
@@ -98,7 +98,7 @@ class Layout:
         return HTMLResponse(body, status, headers=HEADERS)
 
     async def _template(self, name: str) -> Template:
-        """Return the template. It is compiled once, in a thread, because that takes 50 ms."""
+        """Return the template. It is compiled once, in a thread, so that polls need not wait."""
         found = self._compiled.get(name)
         if found is None:
             found = self._compiled[name] = await asyncio.to_thread(self._compile, name)

@@ -1,6 +1,6 @@
 """Tells an open page that something has changed, so that the page reloads itself.
 
-Changes in quick succession are reported once, because constant redrawing would show nothing.
+Changes in quick succession are reported once, because nobody can read a page that keeps reloading.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ async def changes(
     """Yield a server-sent event for each change, and comments that keep the connection alive.
 
     `may_go_on` is called before each of them; the stream ends if it returns False. `glance` returns
-    a value that differs after a change without a journal entry, as of a virtual clock.
+    a value that differs after a change without a journal entry, such as a move of the clock.
     """
     changed = asyncio.Event()
     following = asyncio.create_task(_follow(control, changed))

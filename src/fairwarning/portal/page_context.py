@@ -31,7 +31,7 @@ class PageContext:
     form: Mapping[str, str]
     """The first value of each field of a POST; empty fields are left out."""
     lists: Mapping[str, Sequence[str]]
-    """All values of each field."""
+    """All values of each field of a POST."""
 
     async def ask(self, method: str, path: str, **more: Any) -> Any:
         """Call a route of the operator API; see `Api.ask`."""

@@ -166,7 +166,7 @@ class _Operator:
         return self._ask("POST", path, body=body, why=self._why)
 
     def delete(self, *path: str) -> Json:
-        """Send a DELETE. This works after the halt too, so that faults can be cleared."""
+        """Send a DELETE. This works even after a stop, so that faults can be cleared."""
         return self._ask("DELETE", path, why=self._why)
 
     def sleep(self, seconds: float) -> None:

@@ -88,7 +88,7 @@ class Bar:
 class Lane:
     label: str
     is_alone: bool
-    """Whether it is a standalone VM, so that its update domain is not shown."""
+    """Whether the lane is for a standalone VM, so that no update domain is shown."""
     scope: str
     update_domain: int
     y: float
@@ -114,7 +114,7 @@ class Chart:
 
 
 def impact_of(event: Event, now: Instant) -> Impact:
-    """Return the impact. For an event that ended without a start, it begins and ends there."""
+    """Return the impact. If the event ended without a start, the impact has no length."""
     if event.ended is not None:
         starts, ends = _ms(event.started or event.ended), _ms(event.ended)
     else:
@@ -211,7 +211,7 @@ def _key(impact: Impact) -> tuple[str, int]:
 
 
 def _has_room(tick: Tick, among: Sequence[Tick]) -> bool:
-    """Whether the tick's label overlaps with no label of a midnight."""
+    """Return whether the tick's label overlaps with no label of a midnight."""
     return all(abs(each.x - tick.x) >= TICK_ROOM for each in among if each.is_day)
 
 

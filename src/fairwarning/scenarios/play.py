@@ -241,8 +241,8 @@ class Player:
         self._on_line(ReportLine(kind=kind, at=at, since=at - self._began, text=text, data=data))
 
 
-PAGE = 100  # One page holds the news of most looks.
-PAGES_MAX = 50  # More news than that between two looks is not read at once.
+PAGE = 100  # One page has all new entries of most reads.
+PAGES_MAX = 50  # If there are more new entries, the oldest are left out.
 _INTERNAL = frozenset({"HandedOver", "LeaseRenewed"})
 """Kinds of entries about the work of nodes, which reports leave out."""
 

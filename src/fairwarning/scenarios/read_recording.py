@@ -47,7 +47,7 @@ class Recording(Struct, frozen=True, kw_only=True):
 
 
 def read_recording(text: str) -> Recording:
-    """Read the text of a recording. Raises `ScenarioProblem` if it is none or is damaged."""
+    """Read the text of a recording. Raises `ScenarioProblem` for any other text."""
     lines = read_lines(text)
     if not lines or lines[0][0].kind != "begin":
         message = "a recording begins with the line `begin`; this is none"
@@ -151,7 +151,7 @@ def _offsets_ms(lines: Sequence[Line]) -> list[int]:
     dated: tuple[datetime, int] | None = None
     """The last date that the service gave, and its offset."""
     real_ms = 0
-    """Milliseconds since that date by the recorder's clock."""
+    """Milliseconds since the date in `dated`, by the recorder's clock."""
     for number, line in enumerate(lines):
         real_ms += _apart_ms(lines[number - 1], line) if number else 0
         if dated is None or line.date is None:

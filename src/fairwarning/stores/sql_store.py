@@ -25,7 +25,7 @@ class SqlStore(ABC):
     @staticmethod
     @abstractmethod
     def _listed(words: list[str]) -> str:
-        """Returns a list of words in the form that the queries need."""
+        """Returns a list of texts as one query parameter, in the form that the database takes."""
 
     def listen(self, listener: Listener) -> None:
         self._listeners.add(listener)

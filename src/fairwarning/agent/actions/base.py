@@ -33,7 +33,7 @@ class Context:
     keep: Callable[[str, str], None] = lambda _, __: None
     """Stores a value for the undo, as in `keep("active", "a b")`. It is on disk on return."""
     kept: Mapping[str, str] | None = None
-    """The values that `keep` has stored so far, even before a crash. It is None without any."""
+    """The values that `keep` has stored so far, even before a crash. It is None at first."""
 
 
 class ActionHandler(Protocol):

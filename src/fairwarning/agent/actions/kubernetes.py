@@ -10,7 +10,7 @@ from fairwarning.agent.model import Action, Kubernetes, Phase
 CORDONED_BY = "cordoned_by"
 US, OTHERS = "us", "others"
 DRAIN_MARGIN_S = 2.0
-"""How long before it would be killed kubectl gives up, so that it can name the pods that are left.
+"""kubectl gives up so long before it would be killed, so that it can name the pods that are left.
 While a disruption budget blocks kubectl, it checks only every five seconds and may still be
 killed."""
 SAID_CHARS_MAX = 2_000  # Enough for kubectl to name the pods that are left.

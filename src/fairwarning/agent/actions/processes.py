@@ -140,7 +140,7 @@ async def _start(
         raise ActionFailed(f"cannot run {argv[0]!r}: {problem}") from None
 
 
-KEPT_BYTES = 32_768  # More than any log line below shows, and little memory for each program.
+KEPT_BYTES = 32_768  # More than any log line shows, and little memory for each program.
 _READ_BYTES = 65_536  # A pipe holds 64 KiB by default.
 _LAST_READS = 64  # A background process could write without end, so the last reading has an end.
 

@@ -21,9 +21,9 @@ _ROOTS = {"ResourceGroup": "ResourceGroupDefinition"}
 
 
 def with_known_members(call: ArmCall) -> ArmCall:
-    """Returns the call with a body that has the names, and no read-only members, of its type.
+    """Returns the call with Azure's names in its body, and without read-only members.
 
-    Booleans and numbers that are written as text become real ones, because templates have them.
+    Templates write some booleans and numbers as text. Such a text becomes a boolean or a number.
     Nulls stay. Raises ArmError if a member is unknown or has the wrong kind.
     """
     found = body_type(call.path) if call.body is not None else None
@@ -88,7 +88,7 @@ class _Conformer:
         )
 
     def _spoken_type(self, type: str, path: str) -> str:
-        """Returns the name that Azure's messages have for a type."""
+        """Returns the name of a type in Azure's error messages."""
         if self._is_on_top(path):
             return _ROOTS.get(type, "ResourceDefinition")
         properties = self._table[self._root].get("properties")
@@ -98,7 +98,7 @@ class _Conformer:
         return "VirtualMachineProfile" if short == "VMProfile" else short
 
     def _is_on_top(self, path: str) -> bool:
-        """Returns whether the path is a member of a resource itself. ARM reads these members."""
+        """Returns whether the path names a top-level member of a resource. ARM itself reads it."""
         return "." not in path and "properties" in self._table[self._root]
 
     def _refusal(self, message: str, path: str) -> ArmError:

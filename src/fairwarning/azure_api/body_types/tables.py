@@ -70,7 +70,7 @@ _NETWORK = {
 
 
 def body_type(path: ResourcePath) -> BodyType | None:
-    """Returns the type of the body of a PUT, PATCH or POST. It is None if it is not known."""
+    """Returns the type of the body of a PUT, PATCH or POST, or None if the type is not known."""
     type = "/".join(path.types).lower()
     match path.namespace:
         case "Microsoft.Compute":

@@ -1,8 +1,8 @@
 """Deletes the resources of a group that a template in mode Complete leaves out.
 
-Scale sets and VMs are deleted first, with the notice of their models. What they still use can be
-deleted only when they are gone, so the rest is deleted when somebody asks for the deployment after
-that. No background task does it, as with resource groups.
+Scale sets and VMs are deleted first, with the notice of their models. What they use can be
+deleted only when they are gone. The first request for the deployment after that deletes it. As
+with resource groups, no background task does so.
 """
 
 from collections.abc import Collection, Iterable
@@ -45,9 +45,9 @@ class LeftOut(NamedTuple):
 async def resources_left_out(
     arm: Arm, subscription: str, group: str, ids: Collection[str]
 ) -> list[LeftOut]:
-    """Returns the resources that `ids` (in lower case) do not have, in the order of deletion.
+    """Returns the resources of the group that are not in `ids` (lower case), in order of deletion.
 
-    VMs of a flexible scale set are left out, because they come and go with their set.
+    VMs of a flexible scale set are not returned, because they are deleted with their set.
     """
     of_sets: set[str] = set()
     async for scope in scopes_in(arm, subscription, group):
@@ -71,7 +71,7 @@ class Deleted(NamedTuple):
 async def delete_resources(
     arm: Arm, call: ArmCall, ids: Iterable[str]
 ) -> tuple[list[Deleted], dict[str, ArmError]]:
-    """Deletes the resources in order. Returns the deletions, and the errors of what is still used.
+    """Deletes the resources in order. Returns the deletions, and an error for each in use.
 
     Raises ArmError if a resource is locked.
     """

@@ -114,7 +114,7 @@ async def validate(arm: Arm, call: ArmCall) -> Reply:
 async def what_if(arm: Arm, call: ArmCall) -> Reply:
     """Replies with what the deployment would change.
 
-    A failure is a 200 with a failed result too, because az cannot show any other refusal.
+    A failure also has the status 200, with a failed result: az cannot show any other refusal.
     """
     try:
         _refuse_place(call)

@@ -66,7 +66,7 @@ class TemplateRunner:
         return found
 
     async def result_format(self) -> str:
-        """Returns the format that a what-if asks for, in lower case. It is empty if none is."""
+        """Returns the format that a what-if asks for, in lower case. It is empty by default."""
         found: str = await self._ask("result_format")
         return found
 

@@ -21,7 +21,7 @@ _NOT_THERE = 404
 
 
 class _Place(NamedTuple):
-    """Where a template stands: the number of its deployment, and its level of nesting."""
+    """The place of a template: the number of its deployment, and its level of nesting."""
 
     deployment: int = ROOT
     level: int = 1

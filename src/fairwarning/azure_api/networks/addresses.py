@@ -152,7 +152,7 @@ async def _try_claim(arm: Arm, address: str, known: Record | None, owner: str, b
 
 
 async def _unless_changed(write: Awaitable[object], known: Record | None) -> bool:
-    """Waits for the write. Returns False if another request changed the record before."""
+    """Waits for the write. Returns False if another request changed the record first."""
     try:
         await write
     except RecordChanged:

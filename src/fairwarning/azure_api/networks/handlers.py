@@ -11,8 +11,8 @@ from contextlib import suppress
 from msgspec.structs import replace
 
 from fairwarning.azure_api.body_values import location_of, refuse_moved, resource_members
-from fairwarning.azure_api.conditions import refuse_unmatched
 from fairwarning.azure_api.errors import ArmError, not_found
+from fairwarning.azure_api.etags import refuse_unmatched
 from fairwarning.azure_api.lists import list_reply
 from fairwarning.azure_api.merge_patch import merge
 from fairwarning.azure_api.networks.attachments import INTERFACES, addresses_of, vm_using

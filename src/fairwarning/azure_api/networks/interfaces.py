@@ -190,7 +190,7 @@ def _with_address(wanted: Json, address: str, *, is_first: bool) -> Json:
 
 
 async def with_vm(arm: Arm, interface: ResourceRecord, body: Json) -> Json:
-    """Returns the body with the MAC address and the settings that nobody gave.
+    """Returns the body with the MAC address, and with Azure's settings where it has none.
 
     If a VM uses the interface, adds its id and `primary`.
     """

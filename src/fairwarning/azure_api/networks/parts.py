@@ -8,8 +8,8 @@ from fairwarning.azure_api.body_values import (
     resource_members,
     text_at,
 )
-from fairwarning.azure_api.conditions import refuse_unmatched
 from fairwarning.azure_api.errors import ArmError, not_found
+from fairwarning.azure_api.etags import refuse_unmatched
 from fairwarning.azure_api.lists import list_reply
 from fairwarning.azure_api.merge_patch import merge
 from fairwarning.azure_api.networks.attachments import INTERFACES

@@ -4,14 +4,14 @@ from msgspec.structs import replace
 
 from fairwarning.azure_api import lists
 from fairwarning.azure_api.body_values import object_at, resource_members
-from fairwarning.azure_api.conditions import refuse_unmatched
 from fairwarning.azure_api.errors import ArmError, not_found
+from fairwarning.azure_api.etags import refuse_unmatched
 from fairwarning.azure_api.instance_changes import locked, mark_removed
 from fairwarning.azure_api.notice_profiles import refuse_newer_members
 from fairwarning.azure_api.operations import Deletion, Operation, accepted, operation_reply
 from fairwarning.azure_api.paths import ResourcePath
 from fairwarning.azure_api.request import Arm, ArmCall, Json, Reply, Routes
-from fairwarning.azure_api.scale_sets import actions, parts
+from fairwarning.azure_api.scale_sets import actions, rolling_upgrades
 from fairwarning.azure_api.scale_sets.actions import start_operations
 from fairwarning.azure_api.scale_sets.render import current_body, scale_set_json, scale_set_tag
 from fairwarning.azure_api.scale_sets.state import (
@@ -39,7 +39,7 @@ async def list_scale_sets(arm: Arm, call: ArmCall) -> Reply:
 
 
 async def create_or_update(arm: Arm, call: ArmCall) -> Reply:
-    """Creates or updates a scale set. A PATCH only updates. Raises ArmError if there is none."""
+    """Creates or updates a scale set. A PATCH only updates, and raises ArmError without a set."""
     body = _body(call)
     async with locked(arm, call, _lock(call.path)) as own:
         found = await find_scale_set(own, call.path)
@@ -114,7 +114,7 @@ async def _delete(arm: Arm, call: ArmCall, found: ScaleSetState) -> Operation:
 
 ROUTES: Routes = {
     **actions.ROUTES,
-    **parts.ROUTES,
+    **rolling_upgrades.ROUTES,
     ("GET", "microsoft.compute", "virtualmachinescalesets"): list_scale_sets,
     ("GET", _KEY, ""): get,
     ("PUT", _KEY, ""): create_or_update,

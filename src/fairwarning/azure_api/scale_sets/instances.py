@@ -4,8 +4,8 @@ import re
 from collections.abc import Callable
 
 from fairwarning.azure_api import lists
-from fairwarning.azure_api.conditions import refuse_unmatched
 from fairwarning.azure_api.errors import ArmError
+from fairwarning.azure_api.etags import refuse_unmatched
 from fairwarning.azure_api.fleet_view import FleetInstance
 from fairwarning.azure_api.instance_views import status_codes, view_json
 from fairwarning.azure_api.request import Arm, ArmCall, Handler, Json, Reply, Routes

@@ -1,6 +1,6 @@
 """This handler updates an instance of a scale set: its protection and its tags.
 
-Whatever else a body has is what the client was shown, so it is ignored.
+All other members are ignored, because clients send back the whole body that they have read.
 """
 
 from msgspec.structs import replace
@@ -44,7 +44,7 @@ async def update(arm: Arm, call: ArmCall) -> Reply:
 
 
 def protected_by(policy: Json, before: tuple[Protection, ...]) -> tuple[Protection, ...]:
-    """Returns the protection that the policy asks for. What it leaves out stays."""
+    """Returns the protection that is on after the policy. What the policy omits is as before."""
     return tuple(kind for name, kind in _KINDS.items() if policy.get(name, kind in before))
 
 

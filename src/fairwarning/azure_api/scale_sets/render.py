@@ -5,8 +5,8 @@ Where the fleet and the owner's body disagree, the JSON shows the facts of the f
 
 from fairwarning.azure_api.body_values import object_at, text_at
 from fairwarning.azure_api.compute_defaults import completed_set
-from fairwarning.azure_api.conditions import content_tag
 from fairwarning.azure_api.errors import not_found
+from fairwarning.azure_api.etags import content_tag
 from fairwarning.azure_api.fleet_view import FleetInstance
 from fairwarning.azure_api.instance_views import provisioning_state
 from fairwarning.azure_api.notice_profiles import (

@@ -245,10 +245,7 @@ def _with_model(scope: Scope, wanted: WantedScaleSet) -> Scope:
 async def _add_scopes(
     arm: Arm, call: ArmCall, scopes: Sequence[Scope], empty: Sequence[Scope]
 ) -> None:
-    """Adds the scopes to the fleet.
-
-    It first uses the `empty` scopes of a deleted scale set again.
-    """
+    """Adds the scopes to the fleet. It reuses the `empty` scopes of a deleted set first."""
     nobody = replace(scopes[0].roster, instances={}, next_number=0)
     rosters: list[Roster] = [each.roster for each in scopes]
     rosters += [nobody] * (len(empty) - len(scopes))

@@ -71,7 +71,7 @@ def default_functions(now: Instant, seed: str) -> dict[str, Function]:
 
 
 def misplaced_functions() -> dict[str, Function]:
-    """Returns functions that say that they may not be used at this place."""
+    """Returns `utcNow` and `newGuid` for all other places, where they raise TemplateError."""
     return {name.lower(): takes(_misplaced(name), Kind.TEXT, least=0) for name in NAMES}
 
 

@@ -20,10 +20,7 @@ DEPTH_MAX = 100
 WORK_MAX = 1_000_000
 """The maximum work of one deployment. One unit is about the work to read one value."""
 SMALL_WORK = 20_000
-"""The maximum work of a template in this process.
-
-It takes some tens of milliseconds, and other requests wait meanwhile.
-"""
+"""The maximum work of a template in this process, where other requests wait meanwhile."""
 _CHARACTERS_A_UNIT = 64
 
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from msgspec.structs import replace
 
 from fairwarning.azure_api.body_values import object_at
-from fairwarning.azure_api.conditions import refuse_unmatched
 from fairwarning.azure_api.errors import ArmError, not_found
+from fairwarning.azure_api.etags import refuse_unmatched
 from fairwarning.azure_api.fleet_view import FleetInstance, vms_in
 from fairwarning.azure_api.instance_changes import locked_in_turn
 from fairwarning.azure_api.instance_views import events_of, pending_maintenance, view_json
@@ -46,7 +46,7 @@ _FILTER = re.compile(r"\s*'virtualMachineScaleSet/id'\s+eq\s+'([^']*)'\s*", re.I
 
 
 async def create_or_update(arm: Arm, call: ArmCall) -> Reply:
-    """Creates or updates a VM. A PATCH only updates. Raises ArmError if there is none.
+    """Creates or updates a VM. A PATCH only updates, and raises ArmError if there is no such VM.
 
     It holds a lock: others must not change the VM after its tag was compared, and the fleet would
     accept two VMs whose names differ only in case.

@@ -2,7 +2,7 @@
 
 from fairwarning.azure_api.body_values import object_at
 from fairwarning.azure_api.compute_defaults import completed_vm
-from fairwarning.azure_api.conditions import content_tag
+from fairwarning.azure_api.etags import content_tag
 from fairwarning.azure_api.fleet_view import FleetInstance
 from fairwarning.azure_api.instance_views import provisioning_state, view_json
 from fairwarning.azure_api.notice_profiles import (
@@ -104,7 +104,7 @@ def _priority_json(vm: FleetInstance) -> Json:
 
 
 def _policy_json(vm: FleetInstance, properties: Json) -> Json:
-    """Returns the policy of a standalone VM. It is empty for a VM in a set."""
+    """Returns the `scheduledEventsPolicy` of a standalone VM. It is empty for a VM in a set."""
     roster = vm.scope.roster
     policy = object_at(properties, "scheduledEventsPolicy")
     if roster.kind is not ScopeKind.VM or (not policy and roster.policy == Policy()):

@@ -93,7 +93,7 @@ class RolloutSpec(Struct, frozen=True, kw_only=True):
 
     type: EventType
     scope_ids: tuple[ScopeId, ...] = ()
-    """The scopes, in the order in which they are done. Empty means all that exist at first."""
+    """The scopes, in the order in which they are done. Empty means all at its creation."""
     name: str = ""
     description: str | None = None
     """The description of the events. None means the usual text of the platform."""

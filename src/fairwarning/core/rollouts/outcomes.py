@@ -1,4 +1,4 @@
-"""This module updates the steps of a rollout from their events, which are always right."""
+"""This module updates the steps of a rollout from their events. If they differ, events count."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""Cases about the end of an event. Documents do not have an event that has ended."""
+"""Cases about the end of an event. An event that has ended is no longer in the document."""
 
 from fairwarning.handler_check.case_api import CaseRun
 from fairwarning.handler_check.cases.registry import case

@@ -141,7 +141,7 @@ def check_seen(evidence: Evidence) -> Iterator[Finding]:
 
 
 def check_reads_go_forward(evidence: Evidence) -> Iterator[Finding]:
-    """Checks that no process shows an older document than before, or than the instance's tag. The
+    """Checks that no process shows an older document than its last, or than the tag of a poll. The
     first document of a process must not be older than any that was shown before it started.
     """
     newest: dict[str, int] = {}

@@ -35,7 +35,7 @@ class Leaving(Out):
 
     name: str
     terminate_notice: str | None
-    """How long the instance is warned before it is deleted, or null if it is not."""
+    """How long before the deletion the instance is warned; null if it is not warned."""
     not_before: str
     """When it is deleted at the earliest, unless it approves."""
 
@@ -116,7 +116,7 @@ NoticeText = Annotated[
 
 
 class ModelBody(In):
-    """A change of the model. What is left out stays; null switches it off."""
+    """A change of the model. A notice that is left out does not change; null switches it off."""
 
     terminate_notice: NoticeText = UNSET
     reimage_notice: NoticeText = UNSET
@@ -162,7 +162,7 @@ async def upgrade_instances(control: Control, call: Call[NoQuery, UpgradeBody]) 
 
 
 class PolicyBody(In):
-    """A change of the policy. What is left out stays."""
+    """A change of the policy. Members that are left out do not change."""
 
     approve_user_reboot: bool | UnsetType = UNSET
     approve_user_redeploy: bool | UnsetType = UNSET

@@ -187,7 +187,7 @@ class Step:
 
 
 def steps(event: Event) -> list[Step]:
-    """Return the steps of the event's timeline, in order. Repeated lease renewals are one."""
+    """Return the steps of the event's timeline, in order. Repeated lease renewals are one step."""
     told: list[Step] = []
     for entry in event.timeline:
         if entry.kind not in _TONES:

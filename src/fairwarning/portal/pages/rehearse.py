@@ -129,7 +129,7 @@ def _speed(context: PageContext) -> float | None:
 def _judge(*, is_virtual: bool) -> Callable[[Mapping[str, Any]], bool]:
     """Return a function that says whether a scenario may use a scope.
 
-    Only test fleets may be used, or every scope if the clock is virtual, to protect real VMs.
+    To protect real VMs, it may use only test fleets, unless the clock is virtual.
     """
     return lambda scope: is_virtual or bool(scope["test"])
 

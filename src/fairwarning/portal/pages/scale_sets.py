@@ -52,7 +52,7 @@ async def new(context: PageContext) -> Response:
 
 
 async def review(context: PageContext) -> Response:
-    """Show all that would be made, before anything is made."""
+    """Show what would be created, before anything is created."""
     said = {**DEFAULTS, **context.form}
     if "change" in context.form:
         return await _form(context, said)
@@ -91,7 +91,7 @@ async def create(context: PageContext) -> Response:
 async def _form(
     context: PageContext, said: Mapping[str, str], wrong: Problem | Refused | None = None
 ) -> Response:
-    """Show the form again. A name that exists is complained of beside its field."""
+    """Show the form. If the name is taken, the message is beside the field of the name."""
     if wrong is None:
         return await context.show("scale_set_new.html", said_in_form=said, wrong="", taken="")
     problem = wrong if isinstance(wrong, Problem) else of_refusal(wrong)
@@ -106,7 +106,7 @@ async def _form(
 
 
 def _expanded(context: PageContext, declared: Mapping[str, Any]) -> Sequence[Scope]:
-    """Return the scopes that the declaration makes. Raises Problem or Refused if it is wrong."""
+    """Return the scopes that the declaration creates. Raises Problem or Refused if it is wrong."""
     try:
         fleet = read_json({"scale_set": [declared]}, context.control.drivers, is_partial=True)
     except FleetProblem as wrong:

@@ -1,4 +1,4 @@
-"""The search over everything: goes straight to an exact match, and else lists what fits."""
+"""The search page. It redirects to an exact match, and otherwise lists all matches."""
 
 import re
 from urllib.parse import quote

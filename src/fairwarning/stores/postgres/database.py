@@ -28,7 +28,7 @@ from fairwarning.stores.statements import Statement, refuse_taken
 
 CONNECT_S_MAX = 5  # A server that can be reached answers much sooner.
 CALL_S_MAX = 35.0
-"""It is longer than the limit on a statement (`limit_session`), whose error says more."""
+"""The limit of a call. That of a statement (`limit_session`) is lower: its error says more."""
 _IDLE = TransactionStatus.IDLE
 _INTRANS = TransactionStatus.INTRANS
 _INERROR = TransactionStatus.INERROR
@@ -139,7 +139,7 @@ class Database:
 
 
 def _has_gone(connection: Connection) -> bool:
-    """Returns whether the server has closed the idle connection. It sends nothing else on one."""
+    """Returns whether the server has closed the idle connection, on which it sends nothing else."""
     poll = select.poll()
     poll.register(connection.fileno(), select.POLLIN)
     return bool(poll.poll(0))

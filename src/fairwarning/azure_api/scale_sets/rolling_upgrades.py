@@ -1,6 +1,6 @@
-"""These handlers serve the smaller parts of a scale set.
+"""These handlers serve the rolling upgrades of a scale set.
 
-They are its rolling upgrades, its orchestration services and the sizes that it may have.
+They also serve its orchestration services and the sizes that it may have.
 """
 
 from msgspec.structs import replace
@@ -128,7 +128,7 @@ async def get_instance_view(arm: Arm, call: ArmCall) -> Reply:
 
 
 async def _find(arm: Arm, found: ScaleSetState, type: str, name: str) -> ResourceRecord | None:
-    """Returns what is stored about this set. Records of a deleted set of the same name are not."""
+    """Returns the record of this set, and never that of a deleted set of the same name."""
     record = await arm.resources.find(_id(found, type, name))
     is_own = record is not None and record.body["set"] == set_unique_id(found)
     return record if is_own else None

@@ -40,7 +40,7 @@ def tag_header(tag: str) -> Mapping[str, str]:
 
 
 def _names(condition: str, tag: str | None) -> bool:
-    """Returns whether the condition is `*` or has the tag. Tags may be written without quotes."""
+    """Returns whether the condition is `*` or lists the tag. Tags may be written without quotes."""
     if tag is None:
         return False
     words = [each.strip() for each in condition.split(",")]
