@@ -20,7 +20,7 @@ async def plan(page: Page) -> None:
 
 async def begin(page: Page) -> None:
     await plan(page)
-    await page.get_by_role("button", name="Announce").click()
+    await page.get_by_role("button", name="Announce", exact=True).click()
     await page.get_by_role("dialog").get_by_role("button", name="Announce").click()
     await expect(page.locator("#said")).to_contain_text("The rollout has begun.")
 
@@ -44,6 +44,9 @@ async def test_nothing_is_announced_before_one_has_seen_the_preview(rig: Rig, pa
 async def test_a_mistake_is_said_and_what_was_written_stays(page: Page) -> None:
     await page.goto("/plan")
     await page.get_by_label("Name").fill("kernel")
+    await page.get_by_role("button", name="Preview").click()
+    await expect(page.get_by_role("alert")).to_contain_text("Nothing is chosen.")
+    await page.get_by_label("The whole fleet").check()
     await page.get_by_label("Notice").fill("soon")
     await page.get_by_role("button", name="Preview").click()
     await expect(page.get_by_role("alert")).to_contain_text("no duration; write one like")
