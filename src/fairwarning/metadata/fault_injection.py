@@ -130,7 +130,9 @@ class FaultInjector:
             body = self._stale.get(fault.id, {}).get((view.scope_id, version.name))
             body = body or b'{"DocumentIncarnation":1,"Events":[]}'
         else:
-            body = broken_document(view.document(version), fault.kind, instance=member.name)
+            body = broken_document(
+                view.document(version), fault.kind, instance=member.name, version=version
+            )
         tag = f'"{fault.kind}-{view.tag[1:]}'
         return Response(status=200, body=body, headers={"ETag": tag})
 
