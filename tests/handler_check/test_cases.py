@@ -25,6 +25,7 @@ FAULTS = {
     "ignores_resources": {"neighbour", "similar-name"},
     "compares_hostname": {"scale-set-name", "terminate", "re-approval"},
     "expects_one_resource": {"multi-vm", "multi-vm-second"},
+    "looks_at_resources_once": {"fewer-resources"},
     "stops_after_first": {"second-event", "started-first", "mixed-versions"},
     "reads_first_event": {"days-ahead", "two-at-once", "re-approval"},
     "approves_far_ahead": {"days-ahead"},
@@ -37,6 +38,34 @@ FAULTS = {
     "reads_two_date_forms": {"dotnet-dates"},
     "insists_on_newest_version": {"unknown-version"},
     "uses_proxy": {"proxy"},
+    "never_approves": {"own-event"},
+    "approves_twice_in_a_poll": {"re-approval"},
+    "hurries_when_throttled": {"throttled"},
+    "undoes_on_an_empty_body": {"drained-empty"},
+    "undoes_on_an_error": {"drained-errors"},
+    "undoes_on_a_cut_connection": {"drained-cut"},
+    "undoes_on_a_refused_connection": {"drained-refused"},
+    "undoes_on_a_late_answer": {"drained-slow"},
+    "believes_old_documents": {"drained-stale"},
+    "starts_over_with_a_lower_incarnation": {"drained-lower"},
+    "compares_incarnations_as_text": {"tenth-document"},
+    "trusts_its_own_clock": {"clock-behind"},
+    "takes_the_past_for_over": {"clock-ahead"},
+    "undoes_all_at_once": {"overlapping"},
+    "undoes_twice": {"completed", "cancelled"},
+    "approves_what_is_gone": {"cancelled"},
+    "dies_of_a_cut_approval": {"approval-cut"},
+    "prepares_again_after_a_late_approval": {"approval-slow"},
+    "approves_only_what_it_just_drained": {"killed-drained"},
+    "undoes_at_its_start": {"killed-started"},
+    "never_forgets": {"killed-after"},
+    "asks_with_an_old_version": {"preempt", "terminate", "re-approval"},
+    "expects_answers_of_http": {"connection-reset"},
+    "dies_of_an_error": {"server-errors"},
+    "dies_of_a_late_answer": {"slow-answers"},
+    "stops_at_an_unknown_type": {"unknown-type"},
+    "refuses_unknown_fields": {"unknown-fields"},
+    "works_for_each_line": {"duplicate"},
 }
 
 
@@ -73,6 +102,21 @@ def test_the_good_example_comes_through_every_case() -> None:
     bad = [each for each in report.results if each.verdict is not Verdict.PASSED]
     assert not bad
     assert [each.case for each in report.results] == [*CASES]
+
+
+def test_each_case_has_a_handler_that_must_fail_it() -> None:
+    assert {each for cases in FAULTS.values() for each in cases} == {*CASES}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_good_handler_passes_by_polls(tmp_path: Path, case: str) -> None:
+    assert verdicts("none", [case], tmp_path) == {case: Verdict.PASSED}
+
+
+def test_who_leaves_shared_events_to_their_time_passes(tmp_path: Path) -> None:
+    cases = ["multi-vm", "multi-vm-second"]
+    found = verdicts("leaves_shared_events_alone", cases, tmp_path)
+    assert found == dict.fromkeys(cases, Verdict.PASSED)
 
 
 @pytest.mark.parametrize("variant", FAULTS)

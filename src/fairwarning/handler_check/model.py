@@ -18,6 +18,8 @@ class Point(Struct, frozen=True, kw_only=True):
     should: str
     did: str
     verdict: Verdict
+    evidence: tuple[str, ...] = ()
+    """What the check saw: requests with their times, and lines of the handler's log."""
 
 
 class Result(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -53,6 +55,9 @@ class CaseRequest(Struct, frozen=True, kw_only=True):
     approves: bool
     """Whether the handler is expected to approve events."""
     in_namespace: bool
+    vm: str = ""
+    """The instance that the handler runs on, in the cases that it fits. Empty: as each case has
+    it."""
 
 
 class Report(Struct, frozen=True, kw_only=True, rename="camel"):

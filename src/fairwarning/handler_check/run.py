@@ -21,9 +21,9 @@ from fairwarning.handler_check.namespace import ENDPOINT, NoNamespaces, new_netw
 
 _STOP_S_MAX = 5.0
 """How long a worker may take to stop its server and its handler before it is killed."""
-_CASE_PATIENCES_MAX = 10
+_CASE_PATIENCES_MAX = 60
 """A case waits for the handler at most this many times. A case that takes longer hangs."""
-_CASE_S_MIN = 60.0
+_CASE_S_MIN = 600.0
 """Extra time for a case, because processes start slowly on a busy system."""
 
 
