@@ -38,7 +38,7 @@ FAULTS = {
     "reads_two_date_forms": {"dotnet-dates"},
     "insists_on_newest_version": {"unknown-version"},
     "uses_proxy": {"proxy"},
-    "never_approves": {"own-event"},
+    "never_approves": {"own-event", *PANEL - {"neighbour"}},
     "approves_twice_in_a_poll": {"re-approval"},
     "hurries_when_throttled": {"throttled"},
     "undoes_on_an_empty_body": {"drained-empty"},
