@@ -211,7 +211,8 @@ def compares_incarnations_as_text(good: Any) -> None:
 
 
 def looks_at_resources_once(good: Any) -> None:
-    right, first = good.step, {}
+    right = good.step
+    first: dict[str, list[str]] = {}
 
     def step(endpoint: Any, memory: Any, me: str, events: Any) -> None:
         for each in events:

@@ -101,7 +101,8 @@ def undoes_all_at_once(good: Any) -> None:
 
 def undoes_twice(good: Any) -> None:
     """The second time comes a poll later, as of a handler that confirms its work."""
-    right, due = good.step, []
+    right = good.step
+    due: list[str] = []
 
     def step(endpoint: Any, memory: Any, me: str, events: Any) -> None:
         while due:
@@ -115,8 +116,8 @@ def undoes_twice(good: Any) -> None:
 
 def approves_what_is_gone(good: Any) -> None:
     """It goes on with approvals that were refused, whether the event is there or not."""
-    right, refused = good.step, set()
-    approve = good.Endpoint.approve
+    right, approve = good.step, good.Endpoint.approve
+    refused: set[str] = set()
 
     def noting(endpoint: Any, event: str) -> bool:
         is_taken: bool = approve(endpoint, event)

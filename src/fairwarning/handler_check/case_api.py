@@ -42,6 +42,8 @@ class CaseRun:
         self._approves = approves
         self.happened: list[str] = []
         self.points: list[Point] = []
+        self.crash = ""
+        """How the handler ended by itself. It is empty if it did not."""
 
     def as_neighbour(self) -> Vm:
         """Return the neighbour, to send requests as its handler would."""

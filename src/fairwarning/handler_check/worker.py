@@ -44,6 +44,7 @@ def play(request: CaseRequest) -> Result:
             happened=tuple(run.happened),
             points=tuple(run.points),
             output=last_lines(output),
+            crash=run.crash,
             took_s=round(time.monotonic() - began, 2),
         )
 
@@ -91,8 +92,15 @@ def _play(
         )
     finally:
         if observed.handler is not None:
+            if not observed.handler.is_alive:
+                run.crash = _crash(observed.handler.ending, output)
             observed.handler.stop()
     return run
+
+
+def _crash(ending: str, output: Path) -> str:
+    printed = last_lines(output).splitlines()
+    return f"it {ending}: {printed[-1].strip()}" if printed else f"it {ending}"
 
 
 def _starter(observed: Observations, make: Callable[[], Handler]) -> Callable[[], None]:
