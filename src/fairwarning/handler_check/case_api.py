@@ -5,7 +5,7 @@ handler computes the right time until an event. The handler runs in real time, a
 for each action that a case requires.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from fairwarning.handler_check.fleet import Instances
@@ -110,7 +110,7 @@ class CaseRun:
             did = "it approved" if is_done else self._missing_approval(event)
             self._add(should, did, _verdict(is_done), event)
         else:
-            self._must_log(DRAIN, event, should, within_s)
+            self._must_log(DRAIN, [event], should, within_s)
 
     def must_notice(self, event: Event) -> None:
         """Require a drain in the log or an approval, which the handler need not send."""
@@ -119,7 +119,7 @@ class CaseRun:
         if self.observed.approvals(event.id):
             self._add(should, "it approved", Verdict.PASSED, event)
         else:
-            self._must_log(DRAIN, event, should)
+            self._must_log(DRAIN, [event], should)
 
     def must_ignore(self, event: Event, why: str) -> None:
         """Require that the handler neither approves the event nor drains for it."""
@@ -136,12 +136,17 @@ class CaseRun:
         else:
             self._add(should, "it left it alone", Verdict.PASSED, event)
 
-    def must_undo(self, event: Event) -> None:
-        """Require exactly one undo in the handler's log, also after some more polls."""
-        should = f"undo what it did for event {_short(event)}, once"
-        if self.observed.wait(lambda: self.observed.log.count(UNDO, event.id)):
+    def must_undo(self, event: Event, *same_drain: Event) -> None:
+        """Require an undo of the event in the handler's log, and no second one in some more polls.
+
+        A handler may drain once for several events. Then an undo of any one of them will do.
+        """
+        events = (event, *same_drain)
+        which = " and ".join(_short(each) for each in events)
+        should = f"undo what it did for event {which}, once"
+        if self.observed.wait(lambda: self._most(UNDO, events)):
             self.observed.wait_polls(REPEATS_POLLS)
-        self._must_log(UNDO, event, should, most=1)
+        self._must_log(UNDO, events, should, most=1)
 
     def must_stay_drained(self, event: Event, why: str) -> None:
         """Require that the handler has undone nothing so far, and that it still runs.
@@ -153,7 +158,7 @@ class CaseRun:
             self._add(should, "it wrote `undo`", Verdict.FAILED, event)
         elif not self.observed.is_alive:
             self._add(should, f"it {self.observed.ending}", Verdict.FAILED, event)
-        elif self.observed.log.count(DRAIN, event.id):
+        elif self.observed.log.is_written:
             self._add(should, "it did", Verdict.PASSED, event)
         else:
             self._add(should, _NO_LOG, Verdict.NOT_OBSERVED, event)
@@ -176,16 +181,16 @@ class CaseRun:
     def _must_log(
         self,
         word: str,
-        event: Event,
+        events: Sequence[Event],
         should: str,
         within_s: float | None = None,
         *,
         most: int | None = None,
     ) -> None:
-        """Require this word about the event in the log, at most `most` times if that is given."""
-        count = self.observed.log.count
-        if self.observed.wait(lambda: count(word, event.id), within_s=within_s):
-            times = count(word, event.id)
+        """Require this word in the log, about any of the events and at most `most` times each."""
+        event = events[0]
+        if self.observed.wait(lambda: self._most(word, events), within_s=within_s):
+            times = self._most(word, events)
             did = f"it wrote `{word}`" + f" {times} times" * (times > 1)
             self._add(should, did, _verdict(most is None or times <= most), event)
         elif not self.observed.is_alive:
@@ -194,6 +199,10 @@ class CaseRun:
             self._add(should, f"it wrote no `{word}` into its log", Verdict.FAILED, event)
         else:
             self._add(should, _NO_LOG, Verdict.NOT_OBSERVED, event)
+
+    def _most(self, word: str, events: Sequence[Event]) -> int:
+        """Return how often the log has this word about the event that has it most often."""
+        return max(self.observed.log.count(word, each.id) for each in events)
 
     def _missing_approval(self, event: Event) -> str:
         if not self.observed.is_alive:

@@ -50,7 +50,7 @@ def overlapping(run: CaseRun) -> None:
     if run.server.event(second).phase not in ("completed", "cancelled"):
         run.must_stay_drained(second, "only the other event is over")
     run.finish(second)
-    run.must_undo(second)
+    run.must_undo(second, first)
 
 
 @case(
