@@ -121,6 +121,7 @@ def _play(variant: str, case: Case, folder: Path, approves: bool, vm: str) -> Ve
         fleet=fleet(vms.vm, is_at_endpoint=False),
         start=datetime.now(UTC) + timedelta(hours=case.begins_h),
         newest_version=case.newest_version,
+        unknown_version_status=case.unknown_version_status,
         holds_polls=False,
     ) as server:
         observed = ObservationsByPolls(server, vms.vm, HandlerLog(log))

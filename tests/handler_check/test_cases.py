@@ -36,7 +36,8 @@ FAULTS = {
     "parses_whatever_comes": {"empty-body"},
     "reads_one_date_form": {"iso-dates", "dotnet-dates"},
     "reads_two_date_forms": {"dotnet-dates"},
-    "insists_on_newest_version": {"unknown-version"},
+    "insists_on_newest_version": {"unknown-version", "unknown-version-404"},
+    "falls_back_from_400_only": {"unknown-version-404"},
     "uses_proxy": {"proxy"},
     "never_approves": {"own-event", *PANEL - {"neighbour"}},
     "approves_twice_in_a_poll": {"re-approval"},
@@ -89,7 +90,7 @@ def test_the_pages_say_how_many_cases_there_are_and_name_each() -> None:
     for each in pages:
         assert f"{len(CASES)} cases" in (ROOT / each).read_text(), each
     table = (ROOT / "docs/check.md").read_text().partition("## The cases")[2]
-    assert {*re.findall(r"`([a-z-]+)`", table.partition("\n[")[0])} == {*CASES}
+    assert {*re.findall(r"`([a-z0-9-]+)`", table.partition("\n[")[0])} == {*CASES}
 
 
 def test_there_are_enough_cases_and_each_says_why() -> None:
@@ -119,6 +120,12 @@ def test_the_good_handler_passes_as_any_instance(tmp_path: Path, vm: str) -> Non
              "re-approval", "fewer-resources", "mixed-versions", "tenth-document",
              "overlapping"}  # fmt: skip
     assert verdicts("none", cases, tmp_path, vm=vm) == dict.fromkeys(cases, Verdict.PASSED)
+
+
+def test_who_asks_with_the_preview_first_is_answered(tmp_path: Path) -> None:
+    cases = ["own-event", "unknown-version", "unknown-version-404", "drained-stale"]
+    found = verdicts("asks_with_the_preview_first", cases, tmp_path)
+    assert found == dict.fromkeys(cases, Verdict.PASSED)
 
 
 def test_who_leaves_shared_events_to_their_time_passes(tmp_path: Path) -> None:

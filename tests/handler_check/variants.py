@@ -329,6 +329,28 @@ def insists_on_newest_version(good: Any) -> None:
     good.VERSIONS = ["2020-07-01"]
 
 
+def falls_back_from_400_only(good: Any) -> None:
+    right = good.Endpoint.document
+
+    def document(endpoint: Any) -> Any:
+        before = [*endpoint.versions]
+        try:
+            endpoint.ask(f"scheduledevents?api-version={before[0]}")
+        except urllib.error.HTTPError as error:
+            if error.code == 404:
+                return None
+        except OSError:
+            return None
+        return right(endpoint)
+
+    good.Endpoint.document = document
+
+
+def asks_with_the_preview_first(good: Any) -> None:
+    """This is no fault. OpenShift's handler does it."""
+    good.VERSIONS = ["2024-07-09", "2020-07-01", "2019-08-01"]
+
+
 def uses_proxy(good: Any) -> None:
     good.plain = urllib.request.build_opener()
 

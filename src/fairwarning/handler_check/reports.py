@@ -13,7 +13,7 @@ from fairwarning.handler_check.grade import grade
 from fairwarning.handler_check.model import Point, Report, Result, Verdict
 
 MARKS = {Verdict.PASSED: "ok", Verdict.FAILED: "FAIL", Verdict.NOT_OBSERVED: "?"}
-_NAME_WIDTH = 18  # The longest name of a case fits.
+_NAME_WIDTH = 19  # The longest name of a case fits.
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1b1f24; --paper: #fff; --faint: #59636e;
   --line: #d1d9e0; --good: #1a7f37; --bad: #c62828; --unseen: #8a5a00; --box: #f6f8fa }

@@ -54,6 +54,7 @@ def _server(case: Case, vms: Instances, request: CaseRequest) -> Server:
         fleet=fleet(vms.vm, is_at_endpoint=request.in_namespace),
         start=datetime.now(UTC) + timedelta(hours=case.begins_h),
         newest_version=case.newest_version,
+        unknown_version_status=case.unknown_version_status,
         # Azure has no long-polls; without them, a poll shows that the last response was read.
         holds_polls=False,
         also=[(namespace.ENDPOINT, namespace.PORT)] if request.in_namespace else (),

@@ -10,7 +10,7 @@ import struct
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from fairwarning.core.api_versions import VERSIONS, ApiVersion
+from fairwarning.core.api_versions import PREVIEW, VERSIONS, ApiVersion
 from fairwarning.core.faults import DOCUMENT_KINDS, Fault, FaultKind, Part, broken_document
 from fairwarning.core.model import ScopeId
 from fairwarning.engine.active_faults import Faults
@@ -162,7 +162,7 @@ class FaultInjector:
         return {
             (view.scope_id, version.name): view.document(version)
             for view in self._views.test_views()
-            for version in VERSIONS
+            for version in (*VERSIONS, PREVIEW)
         }
 
 

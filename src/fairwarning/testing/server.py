@@ -69,6 +69,7 @@ class Server:
         start: datetime | None = None,
         port: int = 0,
         newest_version: str = "",
+        unknown_version_status: int = 400,
         holds_polls: bool = True,
         also: Sequence[Address] = (),
         seconds: Callable[[], float] = time.monotonic,
@@ -77,14 +78,19 @@ class Server:
 
         `fleet` is the path of a fleet file, its text, or a mapping; None means the starter fleet.
         `seed` makes ids and random choices repeatable. `start` is the first time of the clock.
-        `newest_version` makes newer api-versions unknown. If `holds_polls` is false, the endpoint
+        `newest_version` makes newer api-versions unknown, which are answered with
+        `unknown_version_status`. If `holds_polls` is false, the endpoint
         has no long-polls, like Azure. The endpoint listens on 127.0.0.1 at `port`, where 0 picks
         a free port, and on the addresses in `also`. `seconds` is the clock that requests are
         timed with.
         """
         self._changes = Changes()
         self._background = Background()
-        rules = EndpointRules(newest_version=newest_version, holds_polls=holds_polls)
+        rules = EndpointRules(
+            newest_version=newest_version,
+            unknown_version_status=unknown_version_status,
+            holds_polls=holds_polls,
+        )
         try:
             stage = self._set_up(fleet, seed, start, [("127.0.0.1", port), *also], rules, seconds)
             self._loop = self._background.call(stage)

@@ -142,6 +142,18 @@ def unknown_version(run: CaseRun) -> None:
 
 
 @case(
+    "unknown-version-404",
+    "the same, with 404 instead of 400",
+    why="both have been seen, and handlers that know only one of them take the other for an outage",
+    newest_version="2019-08-01",
+    unknown_version_status=404,
+)
+def unknown_version_404(run: CaseRun) -> None:
+    run.tell("every request with 2020-07-01 is answered with 404")
+    run.must_handle(run.announce("Reboot"))
+
+
+@case(
     "unknown-type",
     "one more event, of a type that nobody has heard of",
     why="new types come without warning; who stops at one misses the others",

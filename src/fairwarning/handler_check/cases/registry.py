@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from fairwarning.core.api_versions import PREVIEW
 from fairwarning.handler_check.case_api import CaseRun
 from fairwarning.handler_check.fleet import VM
 
@@ -24,7 +25,8 @@ class Case:
     """The instance that the handler runs on, unless the user wants another one that fits."""
     fits: Callable[[str], bool] = _any_name
     """Whether an instance of this name can be the one that the handler runs on."""
-    newest_version: str = ""
+    newest_version: str = PREVIEW.name
+    unknown_version_status: int = 400
     begins_h: float = 0.0
     """How many hours the server's clock starts ahead of the real time. A negative number lets the
     clock show the real time after the case has moved it."""
@@ -45,7 +47,8 @@ def case(
     why: str,
     vm: str = VM,
     fits: Callable[[str], bool] = _any_name,
-    newest_version: str = "",
+    newest_version: str = PREVIEW.name,
+    unknown_version_status: int = 400,
     begins_h: float = 0.0,
     environment: Mapping[str, str] | None = None,
 ) -> Callable[[Play], Play]:
@@ -61,6 +64,7 @@ def case(
             vm=vm,
             fits=fits,
             newest_version=newest_version,
+            unknown_version_status=unknown_version_status,
             begins_h=begins_h,
             environment=environment or {},
         )
