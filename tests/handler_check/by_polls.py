@@ -136,8 +136,7 @@ def _play(variant: str, case: Case, folder: Path, approves: bool, vm: str) -> Ve
         run = CaseRun(server, vms, observed, start, approves=approves)
         start()
         try:
-            # Its first poll is told of when it comes, and may be answered after the next change.
-            if run.must_start() and observed.wait_polls(1):
+            if run.must_start():
                 case.play(run)
         finally:
             assert observed.handler is not None

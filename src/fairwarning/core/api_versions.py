@@ -42,7 +42,8 @@ VERSIONS: tuple[ApiVersion, ...] = (
 NEWEST = VERSIONS[-1]
 """The version that Azure documents as the current one, and that most clients ask for."""
 PREVIEW = ApiVersion(name="2024-07-09", has_description=True, has_source=True, has_duration=True)
-"""A version that Azure has and does not document. OpenShift's handler asks for it first. It is known
-only where a setting says so. It has the fields of the version before, as nobody knows of others.
+"""A version that Azure has and does not document. OpenShift's handler asks for it first. It is
+known only where a setting says so. It has the fields of the version before, as nobody knows of
+others.
 """
 BY_NAME = {version.name: version for version in (*VERSIONS, PREVIEW)}

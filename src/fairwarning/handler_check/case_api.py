@@ -90,6 +90,9 @@ class CaseRun:
     def must_start(self) -> bool:
         """Require a first poll. Returns whether it came; without it, the case cannot go on."""
         if self.observed.wait(self.observed.polls):
+            # The first poll activates the scope, so it may be answered after the case has begun,
+            # as if its faults were not set yet. The next poll shows that the answer was read.
+            self.observed.wait_polls(1)
             return True
         did = "" if self.observed.is_alive else f"it {self.observed.ending}; "
         asked = [*self.observed.refusals(), *self.observed.other_requests()]
