@@ -12,7 +12,7 @@ import os
 import time
 import urllib.error
 import urllib.request
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from email.utils import parsedate_to_datetime
 from pathlib import Path
 
@@ -22,6 +22,7 @@ POLL_S = 1.0  # an eviction gives 30 seconds
 TIMEOUT_S = 10.0
 FIRST_TIMEOUT_S = 150.0  # the first call of a VM may take two minutes
 SOON_S = 3600.0  # to approve is to have it now, so leave what is further away alone
+DOUBTS_MAX = 5  # so many old documents in a row are no accident: the service began anew
 STATE = Path(os.environ.get("FAIRWARNING_CHECK_STATE", "/var/lib/my-handler"), "drained.json")
 LOG = os.environ.get("FAIRWARNING_CHECK_LOG")
 
@@ -48,6 +49,7 @@ class Endpoint:
     def __init__(self):
         self.versions = [*VERSIONS]
         self.timeout_s = FIRST_TIMEOUT_S
+        self.ahead = timedelta()  # of our own clock, which may be wrong
 
     def document(self):
         """What is announced; None if nobody can tell at the moment."""
@@ -86,10 +88,13 @@ class Endpoint:
         request = urllib.request.Request(f"{URL}/metadata/{path}", data=body, headers=headers)
         with plain.open(request, timeout=self.timeout_s) as answer:
             self.timeout_s = TIMEOUT_S
+            if answer.headers["Date"]:
+                now = datetime.now(timezone.utc)
+                self.ahead = parsedate_to_datetime(answer.headers["Date"]) - now
             return answer.read()
 
 
-def seconds_left(event):
+def seconds_left(event, ahead):
     text = event.get("NotBefore") or ""
     for read in (
         parsedate_to_datetime,
@@ -97,7 +102,7 @@ def seconds_left(event):
         lambda text: datetime.strptime(text, "%m/%d/%Y %I:%M:%S %p %z"),  # as .NET writes it
     ):
         try:
-            return (read(text) - datetime.now(timezone.utc)).total_seconds()
+            return (read(text) - datetime.now(timezone.utc) - ahead).total_seconds()
         except (ValueError, TypeError):
             continue
     return 0.0  # started, or a date that nobody can read: act now
@@ -110,6 +115,20 @@ class Memory:
         STATE.parent.mkdir(parents=True, exist_ok=True)
         self.drained = json.loads(STATE.read_text()) if STATE.exists() else []
         self.approved = set()
+        self.incarnation = 0
+        self.doubts = 0
+        self.known = []
+
+    def believed(self, document):
+        """The events of the document. An old document, as of a cache, takes none away."""
+        is_old = document["DocumentIncarnation"] < self.incarnation
+        self.doubts = self.doubts + 1 if is_old else 0
+        if is_old and self.doubts < DOUBTS_MAX:
+            shown = {each["EventId"] for each in document["Events"]}
+            kept = [each for each in self.known if each["EventId"] not in shown]
+            return document["Events"] + kept
+        self.incarnation, self.known = document["DocumentIncarnation"], document["Events"]
+        return document["Events"]
 
     def save(self):
         new = STATE.with_suffix(".new")
@@ -121,7 +140,7 @@ def step(endpoint, memory, me, events):
     mine = {each["EventId"]: each for each in events if me in each.get("Resources", [])}
     for id, event in mine.items():
         is_started = event.get("EventStatus") == "Started"
-        if id not in memory.drained and (is_started or seconds_left(event) < SOON_S):
+        if id not in memory.drained and (is_started or seconds_left(event, endpoint.ahead) < SOON_S):
             memory.drained.append(id)
             memory.save()
             drain(id)
@@ -142,7 +161,7 @@ def main():
     while True:
         document = endpoint.document()
         if document is not None:
-            step(endpoint, memory, me, document["Events"])
+            step(endpoint, memory, me, memory.believed(document))
         time.sleep(POLL_S)
 
 

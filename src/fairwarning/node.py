@@ -27,7 +27,7 @@ from fairwarning.fleet_file.model import Fleet
 from fairwarning.fleet_file.plan import plan
 from fairwarning.logs import log_commit
 from fairwarning.metadata.identity import is_loopback
-from fairwarning.metadata.request_watchers import Watcher, record_requests
+from fairwarning.metadata.request_watchers import RefusalWatcher, Watcher, record_requests
 from fairwarning.metadata.server import MetadataServer
 from fairwarning.metadata.settings import EndpointRules
 from fairwarning.operator_api import clock_position
@@ -150,6 +150,16 @@ class Node:
         """Call the watcher for each request of an instance. The node must have been started."""
         assert self._metadata is not None, "the node has not started"
         self._metadata.watch(watcher)
+
+    def watch_refusals(self, watcher: RefusalWatcher) -> None:
+        """Call the watcher for each malformed request. The node must have been started."""
+        assert self._metadata is not None, "the node has not started"
+        self._metadata.watch_refusals(watcher)
+
+    def set_reachable(self, is_reachable: bool) -> None:
+        """Close the ports of the metadata endpoint, or open them again. Tests use this."""
+        assert self._metadata is not None, "the node has not started"
+        self._metadata.set_reachable(is_reachable)
 
     async def __aenter__(self) -> Self:
         return await self.start()

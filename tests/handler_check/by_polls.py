@@ -17,7 +17,7 @@ import pytest
 from fairwarning.handler_check.all_cases import CASES
 from fairwarning.handler_check.case_api import CaseRun
 from fairwarning.handler_check.cases.registry import Case
-from fairwarning.handler_check.fleet import HOSTNAMES, fleet
+from fairwarning.handler_check.fleet import fleet, instances
 from fairwarning.handler_check.model import Result, Verdict
 from fairwarning.handler_check.observations import HandlerLog, Observations
 from fairwarning.testing import Server
@@ -40,7 +40,9 @@ class PausingServer(Server):
     def __init__(self, **more: Any) -> None:
         self.turn = threading.Lock()
         """Held by the handler at work."""
-        super().__init__(**more)
+        self.slept_s = 0.0
+        """How long the handler would have slept so far. Its requests are timed with this."""
+        super().__init__(seconds=lambda: self.slept_s, **more)
 
     def advance(self, *arguments: Any, **more: Any) -> None:
         with self.turn:
@@ -70,8 +72,9 @@ class ThreadHandler:
                 self.ending = f"ended with {problem!r}"
         self._server.nudge()
 
-    def _sleep(self, _: float) -> None:
+    def _sleep(self, seconds: float) -> None:
         """Every round of a handler ends here."""
+        self._server.slept_s += seconds
         self._server.turn.release()
         self._on_poll()
         is_stopped = self._is_stopped.wait(PAUSE_S)
@@ -105,34 +108,35 @@ class ObservationsByPolls(Observations):
 
 
 def verdicts(
-    variant: str, cases: Iterable[str], folder: Path, *, approves: bool = True
+    variant: str, cases: Iterable[str], folder: Path, *, approves: bool = True, vm: str = ""
 ) -> dict[str, Verdict]:
-    return {name: _play(variant, CASES[name], folder / name, approves) for name in cases}
+    return {name: _play(variant, CASES[name], folder / name, approves, vm) for name in cases}
 
 
-def _play(variant: str, case: Case, folder: Path, approves: bool) -> Verdict:
+def _play(variant: str, case: Case, folder: Path, approves: bool, vm: str) -> Verdict:
     folder.mkdir(parents=True)
     log = folder / "log"
+    vms = instances(case.instance(vm))
     with PausingServer(
-        fleet=fleet(case.vm, is_at_endpoint=False),
+        fleet=fleet(vms.vm, is_at_endpoint=False),
         start=datetime.now(UTC) + timedelta(hours=case.begins_h),
         newest_version=case.newest_version,
+        unknown_version_status=case.unknown_version_status,
         holds_polls=False,
     ) as server:
-        observed = ObservationsByPolls(server, case.vm, HandlerLog(log))
-        url = server.vm(case.vm).url
+        observed = ObservationsByPolls(server, vms.vm, HandlerLog(log))
+        url = server.vm(vms.vm).url
 
         def start() -> None:
             if observed.handler is not None:
                 observed.handler.stop()
-            module = _handler(variant, case, url, folder, log)
+            module = _handler(variant, case, vms.hostname, url, folder, log)
             observed.handler = ThreadHandler(module, server, observed.count)  # type: ignore[assignment]
 
-        run = CaseRun(server, case.vm, observed, start, approves=approves)
+        run = CaseRun(server, vms, observed, start, approves=approves)
         start()
         try:
-            # Its first poll is told of when it comes, and may be answered after the next change.
-            if run.must_start() and observed.wait_polls(1):
+            if run.must_start():
                 case.play(run)
         finally:
             assert observed.handler is not None
@@ -141,13 +145,13 @@ def _play(variant: str, case: Case, folder: Path, approves: bool) -> Verdict:
     return Result(case=case.name, title="", why="", points=points, took_s=0).verdict
 
 
-def _handler(variant: str, case: Case, url: str, folder: Path, log: Path) -> Any:
+def _handler(variant: str, case: Case, hostname: str, url: str, folder: Path, log: Path) -> Any:
     """The module with its fault, as the case's machine would have it."""
     module = variants.load()
     module.URL, module.STATE, module.LOG = url, folder / "drained.json", str(log)
-    module.hostname = lambda: HOSTNAMES[case.vm]
+    module.hostname = lambda: hostname
     with pytest.MonkeyPatch.context() as patch:
         for name, value in case.environment.items():
             patch.setenv(name, value)
-        getattr(variants, variant)(module)
+        variants.named(variant)(module)
     return module

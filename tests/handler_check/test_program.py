@@ -78,6 +78,7 @@ def test_a_bad_handler_gives_1_and_reports_in_every_form(tmp_path: Path) -> None
         (["--case", "nonsense", "--", "true"], "own-event"),
         ([*PATIENT, "--", "sh", "-c", "echo my own trouble; exit 3"], "my own trouble"),
         (["--patience", "1s", "--no-namespace", "--", "sleep", "60"], "FAIRWARNING_METADATA_URL"),
+        (["--vm", "no name", "--", "true"], "no name"),
     ],
 )
 def test_what_cannot_be_started_gives_2_and_says_what_to_do(
@@ -87,6 +88,31 @@ def test_what_cannot_be_started_gives_2_and_says_what_to_do(
     assert done.returncode == 2
     assert hint in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_first_poll_that_is_refused_is_shown_with_what_is_missing() -> None:
+    code = (
+        "import os, time, urllib.request as u\n"
+        "url = os.environ['FAIRWARNING_METADATA_URL']\n"
+        "while True:\n"
+        "    try: u.urlopen(url + '/metadata/scheduledevents?api-version=2020-07-01')\n"
+        "    except OSError: time.sleep(0.1)\n"
+    )
+    done = fairwarning_check("--patience", "1s", "--", sys.executable, "-c", code)
+    assert done.returncode == 2
+    assert "/metadata/scheduledevents?api-version=2020-07-01" in done.stderr
+    assert "Required metadata header not specified" in done.stderr
+
+
+def test_the_grade_is_machine_readable_and_an_image(tmp_path: Path) -> None:
+    image, badge = tmp_path / "badge.svg", tmp_path / "badge.json"
+    chosen = ["--vm", "workers_1", "--case", "own-event", "--json"]
+    done = fairwarning_check(*PATIENT, *chosen, "--badge", str(image), "--", *GOOD)
+    grade = json.loads(done.stdout)["grade"]
+    assert (grade["passed"], grade["failed"]) == (1, 0)
+    assert grade["text"] in image.read_text()
+    done = fairwarning_check(*PATIENT, *chosen, "--badge", str(badge), "--", *GOOD)
+    assert json.loads(badge.read_text())["message"] == grade["text"]
 
 
 @pytest.mark.parametrize("option", ["--case", "--patience=1s", "--no-namespace", "--json"])

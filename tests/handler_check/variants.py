@@ -8,12 +8,15 @@ import json
 import os
 import socket
 import sys
+import urllib.error
 import urllib.request
+from collections.abc import Callable
 from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Any
 
-EXAMPLE = Path(__file__).parents[2] / "examples/handlers/good_handler.py"
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLE = ROOT / "examples/handlers/good_handler.py"
 
 
 def load() -> Any:
@@ -163,7 +166,7 @@ def parses_whatever_comes(good: Any) -> None:
 
 
 def reads_one_date_form(good: Any) -> None:
-    def seconds_left(event: dict[str, str]) -> float:
+    def seconds_left(event: dict[str, str], _: object) -> float:
         found = parsedate_to_datetime(event["NotBefore"])
         left: float = (found - good.datetime.now(good.timezone.utc)).total_seconds()
         return left
@@ -174,7 +177,7 @@ def reads_one_date_form(good: Any) -> None:
 def reads_two_date_forms(good: Any) -> None:
     """And takes any other for now."""
 
-    def seconds_left(event: dict[str, str]) -> float:
+    def seconds_left(event: dict[str, str], _: object) -> float:
         for read in (parsedate_to_datetime, good.datetime.fromisoformat):
             try:
                 found = read(event["NotBefore"].replace("Z", "+00:00"))
@@ -187,8 +190,190 @@ def reads_two_date_forms(good: Any) -> None:
     good.seconds_left = seconds_left
 
 
+def approves_twice_in_a_poll(good: Any) -> None:
+    right = good.Endpoint.approve
+
+    def approve(endpoint: Any, event: str) -> bool:
+        right(endpoint, event)
+        return bool(right(endpoint, event))
+
+    good.Endpoint.approve = approve
+
+
+def hurries_when_throttled(good: Any) -> None:
+    """It asks 20 times a second until it is answered."""
+    right = good.Endpoint.ask
+
+    def ask(endpoint: Any, path: str, body: bytes | None = None) -> Any:
+        while True:
+            try:
+                return right(endpoint, path, body)
+            except urllib.error.HTTPError as error:
+                if error.code != 429:
+                    raise
+                good.time.sleep(0.05)
+
+    good.Endpoint.ask = ask
+
+
+def compares_incarnations_as_text(good: Any) -> None:
+    right = good.Endpoint.document
+    last = ""
+
+    def document(endpoint: Any) -> Any:
+        nonlocal last
+        found = right(endpoint)
+        if found is None:
+            return None
+        number = found["DocumentIncarnation"]
+        # It knows that the service may count from 1 again.
+        if number > 1 and str(number) < last:
+            return None
+        last = str(number)
+        return found
+
+    good.Endpoint.document = document
+
+
+def looks_at_resources_once(good: Any) -> None:
+    right = good.step
+    first: dict[str, list[str]] = {}
+
+    def step(endpoint: Any, memory: Any, me: str, events: Any) -> None:
+        for each in events:
+            first.setdefault(each["EventId"], each["Resources"])
+        seen = [{**each, "Resources": first[each["EventId"]]} for each in events]
+        right(endpoint, memory, me, seen)
+
+    good.step = step
+
+
+def trusts_its_own_clock(good: Any) -> None:
+    right = good.seconds_left
+    good.seconds_left = lambda event, _: right(event, good.timedelta())
+
+
+def asks_with_an_old_version(good: Any) -> None:
+    good.VERSIONS = ["2017-08-01"]
+
+
+def expects_answers_of_http(good: Any) -> None:
+    """It dies of an error of the network."""
+
+    def document(endpoint: Any) -> Any:
+        try:
+            body = endpoint.ask(f"scheduledevents?api-version={endpoint.versions[0]}")
+            return json.loads(body) if body else None
+        except urllib.error.HTTPError as error:
+            if error.code == 400:
+                del endpoint.versions[0]
+            return None
+
+    good.Endpoint.document = document
+
+
+def dies_of_an_error(good: Any) -> None:
+    right = good.Endpoint.ask
+
+    def ask(endpoint: Any, path: str, body: bytes | None = None) -> Any:
+        try:
+            return right(endpoint, path, body)
+        except urllib.error.HTTPError as error:
+            if error.code >= 500 and body is None:
+                raise SystemError("the endpoint is broken") from error
+            raise
+
+    good.Endpoint.ask = ask
+
+
+def dies_of_a_late_answer(good: Any) -> None:
+    right = good.Endpoint.ask
+
+    def ask(endpoint: Any, path: str, body: bytes | None = None) -> Any:
+        endpoint.timeout_s = good.TIMEOUT_S = 1.0
+        try:
+            return right(endpoint, path, body)
+        except OSError as error:
+            if isinstance(getattr(error, "reason", error), TimeoutError):
+                raise SystemError("no answer") from error
+            raise
+
+    good.Endpoint.ask = ask
+
+
+def stops_at_an_unknown_type(good: Any) -> None:
+    right = good.step
+    known = {"Freeze", "Reboot", "Redeploy", "Preempt", "Terminate"}
+
+    def step(endpoint: Any, memory: Any, me: str, events: Any) -> None:
+        if all(each["EventType"] in known for each in events):
+            right(endpoint, memory, me, events)
+
+    good.step = step
+
+
+def refuses_unknown_fields(good: Any) -> None:
+    right = good.Endpoint.document
+
+    def document(endpoint: Any) -> Any:
+        found = right(endpoint)
+        return found if found and {*found} == {"DocumentIncarnation", "Events"} else None
+
+    good.Endpoint.document = document
+
+
+def works_for_each_line(good: Any) -> None:
+    right = good.step
+
+    def step(endpoint: Any, memory: Any, me: str, events: Any) -> None:
+        before = {*memory.drained}
+        right(endpoint, memory, me, events)
+        ids = [each["EventId"] for each in events]
+        for each in {*memory.drained} - before:
+            for _ in range(ids.count(each) - 1):
+                good.drain(each)
+
+    good.step = step
+
+
+def leaves_shared_events_alone(good: Any) -> None:
+    """This is no fault: it prepares, and leaves the approval to NotBefore."""
+    right = good.step
+
+    def step(endpoint: Any, memory: Any, me: str, events: Any) -> None:
+        # Of several VMs the first one would approve, so this VM is never the first.
+        right(endpoint, memory, me, [
+            {**each, "Resources": ["", *each["Resources"]]}
+            if len(each["Resources"]) > 1 else each for each in events
+        ])  # fmt: skip
+
+    good.step = step
+
+
 def insists_on_newest_version(good: Any) -> None:
     good.VERSIONS = ["2020-07-01"]
+
+
+def falls_back_from_400_only(good: Any) -> None:
+    right = good.Endpoint.document
+
+    def document(endpoint: Any) -> Any:
+        before = [*endpoint.versions]
+        try:
+            endpoint.ask(f"scheduledevents?api-version={before[0]}")
+        except urllib.error.HTTPError as error:
+            if error.code == 404:
+                return None
+        except OSError:
+            return None
+        return right(endpoint)
+
+    good.Endpoint.document = document
+
+
+def asks_with_the_preview_first(good: Any) -> None:
+    """This is no fault. OpenShift's handler does it."""
+    good.VERSIONS = ["2024-07-09", "2020-07-01", "2019-08-01"]
 
 
 def uses_proxy(good: Any) -> None:
@@ -217,7 +402,17 @@ def none(good: Any) -> None:
     pass
 
 
+def named(name: str) -> Callable[[Any], None]:
+    """The function that puts the fault of this name into the good handler."""
+    # As a program, this file finds no package of tests without this.
+    sys.path.insert(0, str(ROOT))
+    from tests.handler_check import variants_in_events
+
+    found: Callable[[Any], None] = globals().get(name) or getattr(variants_in_events, name)
+    return found
+
+
 if __name__ == "__main__":
     handler = load()
-    globals()[sys.argv[1]](handler)
+    named(sys.argv[1])(handler)
     handler.main()

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from fairwarning.core.api_versions import NEWEST, VERSIONS, ApiVersion
 from fairwarning.core.faults import (
     UNKNOWN_FIELD,
     UNKNOWN_TYPE,
@@ -19,7 +20,7 @@ from fairwarning.core.faults import (
 )
 from fairwarning.core.instants import MINUTE_MS, later
 from fairwarning.core.model import InstanceName
-from tests.metadata.rig import Rig, request
+from tests.metadata.rig import PATH, Rig, request
 
 
 def set_fault(rig: Rig, kind: FaultKind, **more: Any) -> Fault:
@@ -163,7 +164,9 @@ async def test_dotnet_dates(rig: Rig) -> None:
 )
 def test_a_date_as_dotnet_writes_it(plain: str, dotnet: str) -> None:
     document = json.dumps({"DocumentIncarnation": 1, "Events": [{"NotBefore": plain}]}).encode()
-    found = json.loads(broken_document(document, FaultKind.DOTNET_DATES, instance="web-0"))
+    found = json.loads(
+        broken_document(document, FaultKind.DOTNET_DATES, instance="web-0", version=NEWEST)
+    )
     assert found["Events"] == [{"NotBefore": dotnet}]
 
 
@@ -177,6 +180,29 @@ async def test_an_unknown_type_and_unknown_fields(rig: Rig) -> None:
     found = await rig.ask()
     assert UNKNOWN_FIELD in found.json()
     assert UNKNOWN_FIELD in found.events[0]
+
+
+@pytest.mark.parametrize("version", VERSIONS, ids=lambda each: each.name)
+async def test_an_event_of_an_unknown_type_has_all_fields_of_the_version(
+    rig: Rig, version: ApiVersion
+) -> None:
+    await rig.ask()
+    await rig.schedule()
+    set_fault(rig, FaultKind.UNKNOWN_TYPE)
+    real, made_up = (await rig.ask(PATH.replace(NEWEST.name, version.name))).events
+    assert [*made_up] == [*real]
+    assert made_up["Resources"] == real["Resources"]
+
+
+async def test_an_event_that_loses_resources_is_in_a_newer_document() -> None:
+    document = {"DocumentIncarnation": 3, "Events": [{"Resources": ["web-1", "web-0"]}]}
+    found = broken_document(
+        json.dumps(document).encode(),
+        FaultKind.FEWER_RESOURCES,
+        instance="web-0",
+        version=NEWEST,
+    )
+    assert json.loads(found) == {"DocumentIncarnation": 4, "Events": [{"Resources": ["web-0"]}]}
 
 
 async def test_incarnation_reset_and_duplicates(rig: Rig) -> None:

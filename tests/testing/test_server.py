@@ -4,6 +4,7 @@ import asyncio
 import subprocess
 import sys
 import threading
+import urllib.error
 import urllib.request
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -387,3 +388,27 @@ def test_two_servers_know_nothing_of_each_other() -> None:
         assert other.events(all=True) == []
         assert other.vm("web-0").document()["Events"] == []
         assert len(other.requests()) == 1
+
+
+def test_while_it_is_unreachable_connections_are_refused(fairwarning: Server) -> None:
+    vm = fairwarning.vm("web-0")
+    with fairwarning.unreachable(), pytest.raises(urllib.error.URLError, match="refused"):
+        vm.document()
+    assert vm.document()["Events"] == []
+
+
+def test_malformed_requests_are_listed_with_the_answer(fairwarning: Server) -> None:
+    url = f"{fairwarning.vm('web-0').events_url}?api-version=2020-07-01"
+    with pytest.raises(urllib.error.HTTPError) as caught:
+        urllib.request.urlopen(url)
+    caught.value.close()
+    (refused,) = fairwarning.refused_requests()
+    assert (refused.method, refused.status) == ("GET", 400)
+    assert refused.target.endswith("/metadata/scheduledevents?api-version=2020-07-01")
+    assert "metadata header" in refused.answer
+
+
+def test_requests_are_timed_by_the_clock_that_is_given() -> None:
+    with Server(seconds=lambda: 42.0) as server:
+        server.vm("web-0").document()
+        assert [each.at_s for each in server.timed_requests("web-0")] == [42.0]

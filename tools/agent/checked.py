@@ -7,8 +7,6 @@ from pathlib import Path
 _CONFIG = """
 state = "{state}/agent.json"
 listen = ""
-[approve]
-shared = "leader"
 [[rule]]
 name = "all"
   [[rule.scheduled]]

@@ -23,6 +23,7 @@ Examples:
   fairwarning check --junit report.xml --html report.html -- ./handler --verbose
   fairwarning check --no-namespace -- ./handler --endpoint {url}
   fairwarning check --case neighbour --case preempt -- ./handler
+  fairwarning check --vm workers_1 --badge badge.svg -- ./handler
   fairwarning check --list
 """
 _JOBS_MIN = 4
@@ -105,6 +106,19 @@ class _OptionsFirst(click.Command):
     type=click.Path(path_type=Path, dir_okay=False),
     help="Write the report to this file as HTML.",
 )
+@click.option(
+    "--vm",
+    default="",
+    metavar="NAME",
+    help="The name of the VM that the handler runs on, such as web-7, or workers_1 for an instance "
+    "of a scale set (default: as each case needs it).",
+)
+@click.option(
+    "--badge",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write the grade to this file for a README: an image if it ends in .svg, else JSON for a "
+    "service that makes badges.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the whole report as JSON.")
 @click.option("--list", "lists", is_flag=True, help="List the cases without running any.")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="-- COMMAND...")
@@ -117,6 +131,8 @@ def check(
     never_approves: bool,
     junit: Path | None,
     html: Path | None,
+    vm: str,
+    badge: Path | None,
     as_json: bool,
     lists: bool,
     command: tuple[str, ...],
@@ -145,13 +161,14 @@ def check(
         jobs=jobs or max(_JOBS_MIN, os.cpu_count() or 1),
         approves=not never_approves,
         namespace=namespace,
+        vm=vm,
     )
     signal.signal(signal.SIGTERM, _interrupt)
     try:
         report = run(options, _show_result)
     except (CannotCheck, NoNamespaces) as problem:
         raise Usage(str(problem)) from None
-    _write(report, junit, html)
+    _write(report, junit, html, badge)
     _show(report, as_json=as_json)
     sys.exit(0 if report.is_good else 1)
 
@@ -185,14 +202,21 @@ def _show_result(result: "Result") -> None:
         click.echo(line(result), err=True)
 
 
-def _write(report: "Report", junit: Path | None, html: Path | None) -> None:
-    from fairwarning.handler_check import reports  # noqa: PLC0415
+def _write(report: "Report", junit: Path | None, html: Path | None, badge: Path | None) -> None:
+    import msgspec  # noqa: PLC0415
+
+    from fairwarning.handler_check import grade, reports  # noqa: PLC0415
 
     try:
         if junit is not None:
             junit.write_bytes(reports.junit(report))
         if html is not None:
             html.write_text(reports.html(report), encoding="utf-8")
+        if badge is not None:
+            found = grade.grade(report)
+            is_image = badge.suffix.lower() == ".svg"
+            text = grade.badge_svg(found).encode() if is_image else b""
+            badge.write_bytes(text or msgspec.json.encode(grade.badge_json(found)))
     except OSError as problem:
         raise Usage(f"cannot write {problem.filename}: {problem.strerror}") from None
 
@@ -206,7 +230,10 @@ def _show(report: "Report", *, as_json: bool) -> None:
         return
     import msgspec  # noqa: PLC0415
 
+    from fairwarning.handler_check.grade import grade  # noqa: PLC0415
+
     body = msgspec.to_builtins(report)
+    body["grade"] = msgspec.to_builtins(grade(report))
     for each, result in zip(body["results"], report.results, strict=True):
         each["verdict"] = result.verdict
     echo_json(body)

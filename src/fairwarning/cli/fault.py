@@ -88,8 +88,8 @@ def set_fault(session: Session, kind: str, why: str | None, **given: Any) -> Non
     """Set a fault of KIND on the endpoint.
 
     KIND is status, empty, reset, slow, slow-body, iso-dates, dotnet-dates, unknown-type,
-    unknown-fields, incarnation-reset, stale or duplicate. Without --count and --for, the fault
-    stays until it is cleared.
+    unknown-fields, incarnation-reset, stale, duplicate or fewer-resources. Without --count and
+    --for, the fault stays until it is cleared.
     """
     body: dict[str, Any] = {"kind": kind, "instances": list(given.pop("instances"))}
     body |= {key.rstrip("_"): value for key, value in given.items() if value is not None}

@@ -39,5 +39,11 @@ VERSIONS: tuple[ApiVersion, ...] = (
     ApiVersion(name="2019-08-01", has_description=True, has_source=True),
     ApiVersion(name="2020-07-01", has_description=True, has_source=True, has_duration=True),
 )
-BY_NAME = {version.name: version for version in VERSIONS}
 NEWEST = VERSIONS[-1]
+"""The version that Azure documents as the current one, and that most clients ask for."""
+PREVIEW = ApiVersion(name="2024-07-09", has_description=True, has_source=True, has_duration=True)
+"""A version that Azure has and does not document. OpenShift's handler asks for it first. It is
+known only where a setting says so. It has the fields of the version before, as nobody knows of
+others.
+"""
+BY_NAME = {version.name: version for version in (*VERSIONS, PREVIEW)}

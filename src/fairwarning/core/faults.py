@@ -13,6 +13,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from fairwarning.core.api_versions import ApiVersion
 from fairwarning.core.instants import Instant
 from fairwarning.core.model import InstanceName
 
@@ -46,6 +47,8 @@ class FaultKind(StrEnum):
     """The document is the one from before the last change."""
     DUPLICATE = "duplicate"
     """Each event is in the document twice."""
+    FEWER_RESOURCES = "fewer-resources"
+    """Events of the caller and of others name only the caller, in a newer document."""
 
 
 class Part(StrEnum):
@@ -67,6 +70,7 @@ DOCUMENT_KINDS = frozenset(
         FaultKind.INCARNATION_RESET,
         FaultKind.STALE,
         FaultKind.DUPLICATE,
+        FaultKind.FEWER_RESOURCES,
     }
 )
 """The kinds that change the document. They apply to polls only."""
@@ -108,8 +112,10 @@ UNKNOWN_EVENT_ID = "00000000-0000-4000-8000-00000000FADE"
 UNKNOWN_FIELD = "FairwarningUnknownField"
 
 
-def broken_document(document: bytes, kind: FaultKind, *, instance: str) -> bytes:
-    """Return the document with this fault in it. An invented event affects `instance`."""
+def broken_document(
+    document: bytes, kind: FaultKind, *, instance: str, version: ApiVersion
+) -> bytes:
+    """Return the document of this version with this fault in it. `instance` is the caller."""
     body: dict[str, Any] = json.loads(document)
     events: list[dict[str, Any]] = body["Events"]
     match kind:
@@ -118,7 +124,7 @@ def broken_document(document: bytes, kind: FaultKind, *, instance: str) -> bytes
         case FaultKind.DOTNET_DATES:
             body["Events"] = _dated(events, _dotnet)
         case FaultKind.UNKNOWN_TYPE:
-            body["Events"] = [*events, _unknown(instance)]
+            body["Events"] = [*events, _unknown(instance, version)]
         case FaultKind.UNKNOWN_FIELDS:
             extra = {UNKNOWN_FIELD: {"since": "tomorrow"}}
             body = {**body, **extra, "Events": [{**each, **extra} for each in events]}
@@ -126,6 +132,10 @@ def broken_document(document: bytes, kind: FaultKind, *, instance: str) -> bytes
             body["DocumentIncarnation"] = 1
         case FaultKind.DUPLICATE:
             body["Events"] = [each for each in events for _ in range(2)]
+        case FaultKind.FEWER_RESOURCES:
+            # An unchanged incarnation would promise unchanged events.
+            body["DocumentIncarnation"] += 1
+            body["Events"] = [_only_for(instance, each) for each in events]
         case _:
             raise AssertionError(f"{kind} is not about the document")
     return json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()
@@ -148,12 +158,26 @@ def _dotnet(when: datetime) -> str:
     return f"{when.month}/{when.day}/{when.year} {hour}:{when:%M:%S} {half} +00:00"
 
 
-def _unknown(instance: str) -> dict[str, Any]:
-    return {
+def _only_for(instance: str, event: dict[str, Any]) -> dict[str, Any]:
+    # The oldest version writes names of VMs with an underscore.
+    own = [each for each in event["Resources"] if each in (instance, f"_{instance}")]
+    return {**event, "Resources": own} if own else event
+
+
+def _unknown(instance: str, version: ApiVersion) -> dict[str, Any]:
+    """Return an event of an unknown type. It has all fields that events of the version have."""
+    event: dict[str, Any] = {
         "EventId": UNKNOWN_EVENT_ID,
         "EventStatus": "Scheduled",
         "EventType": UNKNOWN_TYPE,
         "ResourceType": "VirtualMachine",
-        "Resources": [instance],
+        "Resources": [f"_{instance}" if version.prefixes_underscore else instance],
         "NotBefore": "Thu, 01 Jan 2099 00:00:00 GMT",
     }
+    if version.has_description:
+        event["Description"] = "Memory of the host is being defragmented."
+    if version.has_source:
+        event["EventSource"] = "Platform"
+    if version.has_duration:
+        event["DurationInSeconds"] = -1
+    return event

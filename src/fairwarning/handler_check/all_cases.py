@@ -5,11 +5,13 @@ from fairwarning.handler_check.cases import (
     bad_responses,
     endings,
     resources,
+    restarts,
     timing,
+    while_drained,
 )
 from fairwarning.handler_check.cases.registry import REGISTERED, Case
 
-_MODULES = (resources, timing, endings, approvals, bad_responses)
+_MODULES = (resources, timing, endings, restarts, approvals, bad_responses, while_drained)
 CASES = {
     name: each
     for module in _MODULES

@@ -8,6 +8,8 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from fairwarning.handler_check.scheduling_delay import scheduling_delay_s
+
 OUTPUT_LINES_MAX = 20  # Enough for a traceback, and the report stays readable.
 _OUTPUT_BYTES_MAX = 16 * 1024  # Twenty lines are seldom longer.
 _TERMINATE_S = 1.0
@@ -61,6 +63,10 @@ class Handler:
         if code < 0:
             return f"was ended by {signal.Signals(-code).name}"
         return f"ended with exit code {code}"
+
+    def scheduling_delay_s(self) -> float:
+        """Return how long its processes have waited for a core so far."""
+        return scheduling_delay_s(self._process.pid)
 
     def stop(self) -> None:
         """End the process and its children. Children may run after the process has ended."""

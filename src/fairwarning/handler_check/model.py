@@ -1,8 +1,11 @@
 """The request and the result of a case, which processes exchange as JSON, and the report."""
 
+import re
 from enum import StrEnum
 
 from msgspec import Struct
+
+_CHANGING = re.compile(r"[0-9A-Fa-f]{8}[0-9A-Fa-f-]*|0x[0-9a-f]+|\d+")
 
 
 class Verdict(StrEnum):
@@ -18,6 +21,8 @@ class Point(Struct, frozen=True, kw_only=True):
     should: str
     did: str
     verdict: Verdict
+    evidence: tuple[str, ...] = ()
+    """What the check saw: requests with their times, and lines of the handler's log."""
 
 
 class Result(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -29,6 +34,8 @@ class Result(Struct, frozen=True, kw_only=True, rename="camel"):
     points: tuple[Point, ...] = ()
     output: str = ""
     """The last lines that the handler printed."""
+    crash: str = ""
+    """How the handler ended by itself, with the last line that it printed. Empty if it did not."""
     took_s: float = 0.0
 
     @property
@@ -53,6 +60,9 @@ class CaseRequest(Struct, frozen=True, kw_only=True):
     approves: bool
     """Whether the handler is expected to approve events."""
     in_namespace: bool
+    vm: str = ""
+    """The instance that the handler runs on, in the cases that it fits. Empty: as each case has
+    it."""
 
 
 class Report(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -62,6 +72,19 @@ class Report(Struct, frozen=True, kw_only=True, rename="camel"):
     """How the handler reached the endpoint, as text for the report."""
     took_s: float
     results: tuple[Result, ...]
+
+    def crashes(self) -> dict[str, tuple[str, ...]]:
+        """Return the failed cases of each crash that happened in more than one."""
+        found: dict[str, list[Result]] = {}
+        for each in self.results:
+            if each.crash and each.verdict is Verdict.FAILED:
+                # Ids, addresses and line numbers of the same crash differ.
+                found.setdefault(_CHANGING.sub("#", each.crash), []).append(each)
+        return {
+            results[0].crash: tuple(each.case for each in results)
+            for results in found.values()
+            if len(results) > 1
+        }
 
     def count(self, verdict: Verdict) -> int:
         return sum(each.verdict is verdict for each in self.results)

@@ -9,10 +9,11 @@ from collections.abc import Iterator
 from html import escape
 from xml.etree import ElementTree as Xml
 
+from fairwarning.handler_check.grade import grade
 from fairwarning.handler_check.model import Point, Report, Result, Verdict
 
 MARKS = {Verdict.PASSED: "ok", Verdict.FAILED: "FAIL", Verdict.NOT_OBSERVED: "?"}
-_NAME_WIDTH = 18  # The longest name of a case fits.
+_NAME_WIDTH = 19  # The longest name of a case fits.
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1b1f24; --paper: #fff; --faint: #59636e;
   --line: #d1d9e0; --good: #1a7f37; --bad: #c62828; --unseen: #8a5a00; --box: #f6f8fa }
@@ -27,6 +28,7 @@ details:last-of-type { border-bottom: 1px solid var(--line) }
 summary { padding: .5rem 0; cursor: pointer; display: flex; gap: .75rem; align-items: baseline }
 summary .verdict { flex: 0 0 7rem; font-weight: 600 }
 summary .title { color: var(--faint) }
+.seen { margin: .25rem 0; padding-left: 1rem; color: var(--faint); font-size: .875rem }
 .body { padding: 0 0 1rem 7.75rem }
 .passed { color: var(--good) } .failed { color: var(--bad) } .not-observed { color: var(--unseen) }
 th, td { text-align: left; vertical-align: top; padding: .25rem 1rem .25rem 0 }
@@ -49,6 +51,7 @@ def details(result: Result) -> Iterator[str]:
         if point.verdict is not Verdict.PASSED:
             yield f"      should    {point.should}"
             yield f"      did       {point.did}"
+            yield from (f"      seen      {each}" for each in point.evidence)
     yield f"      matters   {result.why}"
     if result.verdict is Verdict.FAILED and result.output:
         yield "      the end of what it printed:"
@@ -65,12 +68,20 @@ def summary(report: Report) -> str:
 
 
 def full_text(report: Report, *, with_table: bool = True) -> str:
+    """Return the whole report. Of the cases that fail by the same crash, only one is detailed."""
     lines = [line(each) for each in report.results] if with_table else []
+    crashes = report.crashes()
+    repeated = {case for cases in crashes.values() for case in cases[1:]}
     for verdict in (Verdict.NOT_OBSERVED, Verdict.FAILED):
         for each in report.results:
-            if each.verdict is verdict:
+            if each.verdict is verdict and each.case not in repeated:
                 lines += ["", *details(each)]
-    return "\n".join([*lines, "", summary(report)])
+                others = next(
+                    (cases[1:] for cases in crashes.values() if each.case == cases[0]), ()
+                )
+                if others:
+                    lines += [f"      the same crash fails {len(others)} more: {', '.join(others)}"]
+    return "\n".join([*lines, "", summary(report), grade(report).text])
 
 
 def html(report: Report) -> str:
@@ -83,10 +94,19 @@ def html(report: Report) -> str:
             f"<h1>Handler check</h1>\n<p><code>{command}</code></p>",
             f"<p><strong>{escape(summary(report))}</strong>, on {escape(report.at)}, "
             f"{escape(report.network)}</p>",
+            f"<p>{escape(grade(report).text)}</p>",
+            *_crashes_html(report),
             *(_case_html(each) for each in report.results),
             "</body>\n</html>\n",
         ]
     )
+
+
+def _crashes_html(report: Report) -> Iterator[str]:
+    for crash, cases in report.crashes().items():
+        links = ", ".join(f'<a href="#{escape(each)}">{escape(each)}</a>' for each in cases)
+        count = f"{len(cases)} cases fail by the same crash"
+        yield f"<p>{count}, <code>{escape(crash)}</code>: {links}</p>"
 
 
 def _case_html(result: Result) -> str:
@@ -112,6 +132,8 @@ def _body(result: Result) -> Iterator[str]:
         yield "</ol>"
     yield '<table><tr><th scope="col">It should</th><th scope="col">It did</th><th></th></tr>'
     yield from (_row(point) for point in result.points)
+    if result.crash:
+        yield f"<tr><td></td><td>{escape(result.crash)}</td><td></td></tr>"
     yield f"</table>\n<p>Why it matters: {escape(result.why)}.</p>"
     if result.output:
         yield f"<p>The end of what it printed:</p><pre>{escape(result.output)}</pre>"
@@ -119,9 +141,14 @@ def _body(result: Result) -> Iterator[str]:
 
 def _row(point: Point) -> str:
     return (
-        f"<tr><td>{escape(point.should)}</td><td>{escape(point.did)}</td>"
+        f"<tr><td>{escape(point.should)}</td><td>{escape(point.did)}{_seen(point)}</td>"
         f'<td class="{_class(point.verdict)}">{point.verdict}</td></tr>'
     )
+
+
+def _seen(point: Point) -> str:
+    lines = "".join(f"<li>{escape(each)}</li>" for each in point.evidence)
+    return f'<ul class="seen">{lines}</ul>' if lines else ""
 
 
 def _class(verdict: Verdict) -> str:

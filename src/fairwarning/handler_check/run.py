@@ -15,15 +15,18 @@ from datetime import UTC, datetime
 
 import msgspec
 
+from fairwarning.fleet_file.problems import FleetProblem
 from fairwarning.handler_check.all_cases import CASES, FIRST_POLL
+from fairwarning.handler_check.fleet import VM, fleet
 from fairwarning.handler_check.model import CaseRequest, Point, Report, Result, Verdict
 from fairwarning.handler_check.namespace import ENDPOINT, NoNamespaces, new_network
+from fairwarning.testing.server_loop import read_fleet
 
 _STOP_S_MAX = 5.0
 """How long a worker may take to stop its server and its handler before it is killed."""
-_CASE_PATIENCES_MAX = 10
+_CASE_PATIENCES_MAX = 60
 """A case waits for the handler at most this many times. If it takes longer, it is stopped."""
-_CASE_S_MIN = 60.0
+_CASE_S_MIN = 600.0
 """Extra time for a case, because processes start slowly on a busy system."""
 
 
@@ -42,6 +45,8 @@ class CheckOptions:
     approves: bool
     namespace: bool | None
     """Whether to use a network namespace. None means to use one if this system allows it."""
+    vm: str = ""
+    """The instance that the handler runs on. Empty means the one that each case has."""
 
 
 def check(options: CheckOptions, on_result: Callable[[Result], None]) -> Report:
@@ -56,6 +61,7 @@ def check(options: CheckOptions, on_result: Callable[[Result], None]) -> Report:
         raise CannotCheck(
             f"there is no program {options.command[0]!r}; give the command after `--`"
         )
+    _refuse_name(options.vm)
     in_namespace = _has_namespace(options.namespace)
     pool = WorkerPool()
     try:
@@ -71,6 +77,14 @@ def check(options: CheckOptions, on_result: Callable[[Result], None]) -> Report:
         took_s=round(time.monotonic() - began, 1),
         results=tuple(results),
     )
+
+
+def _refuse_name(vm: str) -> None:
+    """Raise `CannotCheck` if no instance can have this name."""
+    try:
+        read_fleet(fleet(vm or VM, is_at_endpoint=False))
+    except FleetProblem as problem:
+        raise CannotCheck(f"no instance can be called {vm!r}: {problem}") from None
 
 
 def _has_namespace(wanted: bool | None) -> bool:
@@ -92,6 +106,7 @@ def _request(options: CheckOptions, case: str, in_namespace: bool) -> CaseReques
         patience_s=options.patience_s,
         approves=options.approves,
         in_namespace=in_namespace,
+        vm=options.vm,
     )
 
 

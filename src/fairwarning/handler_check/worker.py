@@ -20,7 +20,7 @@ from fairwarning.handler_check import namespace
 from fairwarning.handler_check.all_cases import CASES, FIRST_POLL
 from fairwarning.handler_check.case_api import CaseRun
 from fairwarning.handler_check.cases.registry import Case
-from fairwarning.handler_check.fleet import HOSTNAMES, fleet
+from fairwarning.handler_check.fleet import Instances, fleet, instances
 from fairwarning.handler_check.handler import CannotStart, Handler, last_lines
 from fairwarning.handler_check.model import CaseRequest, Point, Result, Verdict
 from fairwarning.handler_check.observations import HandlerLog, Observations
@@ -29,13 +29,14 @@ from fairwarning.testing import Server
 
 def play(request: CaseRequest) -> Result:
     case = CASES.get(request.case, FIRST_POLL)
+    vms = instances(case.instance(request.vm))
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="fairwarning-check-") as folder:
         output = Path(folder, "output")
         if request.in_namespace:
-            namespace.configure(HOSTNAMES[case.vm])
-        with _server(case, request) as server:
-            run = _play(case, request, server, Path(folder), output)
+            namespace.configure(vms.hostname)
+        with _server(case, vms, request) as server:
+            run = _play(case, vms, request, server, Path(folder), output)
         return Result(
             case=case.name,
             title=case.title,
@@ -43,28 +44,37 @@ def play(request: CaseRequest) -> Result:
             happened=tuple(run.happened),
             points=tuple(run.points),
             output=last_lines(output),
+            crash=run.crash,
             took_s=round(time.monotonic() - began, 2),
         )
 
 
-def _server(case: Case, request: CaseRequest) -> Server:
+def _server(case: Case, vms: Instances, request: CaseRequest) -> Server:
     return Server(
-        fleet=fleet(case.vm, is_at_endpoint=request.in_namespace),
+        fleet=fleet(vms.vm, is_at_endpoint=request.in_namespace),
         start=datetime.now(UTC) + timedelta(hours=case.begins_h),
         newest_version=case.newest_version,
+        unknown_version_status=case.unknown_version_status,
         # Azure has no long-polls; without them, a poll shows that the last response was read.
         holds_polls=False,
         also=[(namespace.ENDPOINT, namespace.PORT)] if request.in_namespace else (),
     )
 
 
-def _play(case: Case, request: CaseRequest, server: Server, folder: Path, output: Path) -> CaseRun:
+def _play(
+    case: Case,
+    vms: Instances,
+    request: CaseRequest,
+    server: Server,
+    folder: Path,
+    output: Path,
+) -> CaseRun:
     log = folder / "log"
     state = folder / "state"
     state.mkdir()
-    observed = Observations(server, case.vm, HandlerLog(log), request.patience_s)
-    url = f"http://{namespace.ENDPOINT}" if request.in_namespace else server.vm(case.vm).url
-    command = [_fill(each, url, case.vm) for each in request.command]
+    observed = Observations(server, vms.vm, HandlerLog(log), request.patience_s)
+    url = f"http://{namespace.ENDPOINT}" if request.in_namespace else server.vm(vms.vm).url
+    command = [_fill(each, url, vms.vm) for each in request.command]
     environment = {
         "FAIRWARNING_METADATA_URL": url,
         "FAIRWARNING_CHECK_LOG": str(log),
@@ -72,7 +82,7 @@ def _play(case: Case, request: CaseRequest, server: Server, folder: Path, output
         **case.environment,
     }
     start = _starter(observed, lambda: Handler(command, environment, output, server.nudge))
-    run = CaseRun(server, case.vm, observed, start, approves=request.approves)
+    run = CaseRun(server, vms, observed, start, approves=request.approves)
     try:
         start()
         if run.must_start():
@@ -83,8 +93,15 @@ def _play(case: Case, request: CaseRequest, server: Server, folder: Path, output
         )
     finally:
         if observed.handler is not None:
+            if not observed.handler.is_alive:
+                run.crash = _crash(observed.handler.ending, output)
             observed.handler.stop()
     return run
+
+
+def _crash(ending: str, output: Path) -> str:
+    printed = last_lines(output).splitlines()
+    return f"it {ending}: {printed[-1].strip()}" if printed else f"it {ending}"
 
 
 def _starter(observed: Observations, make: Callable[[], Handler]) -> Callable[[], None]:

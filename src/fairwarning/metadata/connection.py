@@ -233,6 +233,7 @@ class Connection(ExpiringConnection, asyncio.Protocol):
         closes = not received.keeps_alive
         request = parse_request(received.head, self._state.rules)
         if isinstance(request, Response):
+            self._state.tell_refused(received.head, request)
             self._decline(request, closes=closes, has_body=received.head.method != "HEAD")
             return
         if self._state.must_inspect and self._is_struck(request, received, closes):

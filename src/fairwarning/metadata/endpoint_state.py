@@ -18,9 +18,14 @@ from fairwarning.metadata.identity import Callers
 from fairwarning.metadata.known_polls import KnownPolls
 from fairwarning.metadata.polls import Polls
 from fairwarning.metadata.rate_limit import RateLimit
-from fairwarning.metadata.request_watchers import ObservedRequest, Watcher
-from fairwarning.metadata.requests import Request
-from fairwarning.metadata.responses import VaryingHeaders
+from fairwarning.metadata.request_watchers import (
+    ObservedRequest,
+    RefusalWatcher,
+    RefusedRequest,
+    Watcher,
+)
+from fairwarning.metadata.requests import Head, Request
+from fairwarning.metadata.responses import Response, VaryingHeaders
 from fairwarning.metadata.settings import EndpointRules
 
 if TYPE_CHECKING:
@@ -92,6 +97,7 @@ class EndpointState:
         """The dictionary `known_polls.by_bytes`. Every poll saves one lookup in this way."""
         self.faults = FaultInjector(faults, views, handlers, varying)
         self.watchers: list[Watcher] = []
+        self.refusal_watchers: list[RefusalWatcher] = []
         # A known poll is answered without parsing, so it would miss the faults if it stayed known.
         faults.listen(lambda _: self._forget_polls())
         self._tasks: set[asyncio.Task[None]] = set()
@@ -127,6 +133,18 @@ class EndpointState:
                     user_agent=agents[0] if agents else "",
                     body=received.body,
                     fault=fault.kind if fault else None,
+                )
+            )
+
+    def tell_refused(self, head: Head, refusal: Response) -> None:
+        """Call all watchers of refusals."""
+        for watcher in self.refusal_watchers:
+            watcher(
+                RefusedRequest(
+                    method=head.method,
+                    target=head.target,
+                    status=refusal.status,
+                    answer=refusal.body.decode("utf-8", "replace"),
                 )
             )
 

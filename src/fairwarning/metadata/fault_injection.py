@@ -10,7 +10,7 @@ import struct
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from fairwarning.core.api_versions import VERSIONS, ApiVersion
+from fairwarning.core.api_versions import PREVIEW, VERSIONS, ApiVersion
 from fairwarning.core.faults import DOCUMENT_KINDS, Fault, FaultKind, Part, broken_document
 from fairwarning.core.model import ScopeId
 from fairwarning.engine.active_faults import Faults
@@ -130,7 +130,9 @@ class FaultInjector:
             body = self._stale.get(fault.id, {}).get((view.scope_id, version.name))
             body = body or b'{"DocumentIncarnation":1,"Events":[]}'
         else:
-            body = broken_document(view.document(version), fault.kind, instance=member.name)
+            body = broken_document(
+                view.document(version), fault.kind, instance=member.name, version=version
+            )
         tag = f'"{fault.kind}-{view.tag[1:]}'
         return Response(status=200, body=body, headers={"ETag": tag})
 
@@ -160,7 +162,7 @@ class FaultInjector:
         return {
             (view.scope_id, version.name): view.document(version)
             for view in self._views.test_views()
-            for version in VERSIONS
+            for version in (*VERSIONS, PREVIEW)
         }
 
 

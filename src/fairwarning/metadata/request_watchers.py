@@ -27,7 +27,18 @@ class ObservedRequest(Struct, frozen=True, kw_only=True):
     """The injected fault that answered the request. It is None if there was no fault."""
 
 
+class RefusedRequest(Struct, frozen=True, kw_only=True):
+    """A request that was refused before anybody knew which instance had sent it."""
+
+    method: str
+    target: str
+    status: int
+    answer: str
+    """The body of the response, which says what was wrong."""
+
+
 Watcher = Callable[[ObservedRequest], None]
+RefusalWatcher = Callable[[RefusedRequest], None]
 # Texts of clients are kept only up to the length that a page shows.
 AGENT_CHARS_MAX = 200
 ID_CHARS_MAX = 64  # An event id has 36 characters.

@@ -15,7 +15,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from msgspec import Struct
 from msgspec.structs import replace
 
-from fairwarning.core.api_versions import BY_NAME, VERSIONS, ApiVersion
+from fairwarning.core.api_versions import BY_NAME, PREVIEW, VERSIONS, ApiVersion
 from fairwarning.core.model import EventId
 from fairwarning.metadata import responses
 from fairwarning.metadata.instance_metadata import INSTANCE_VERSIONS
@@ -23,7 +23,7 @@ from fairwarning.metadata.responses import Response
 from fairwarning.metadata.settings import START_REQUESTS_MAX, WAIT_S_MAX, EndpointRules
 
 _EVENT_VERSIONS = [version.name for version in VERSIONS]
-_FORMS = {version.name: 2 * n for n, version in enumerate(VERSIONS)}
+_FORMS = {version.name: 2 * n for n, version in enumerate((*VERSIONS, PREVIEW))}
 _ABSOLUTE = re.compile(r"^http://([^/?]*)(?=/)", re.IGNORECASE)
 """A target that is a whole URL. RFC 9112 3.2.2 says that a server must accept it."""
 _BASE_PATH = re.compile(r"/(?i:vm)/([^/]+)(/.*)", re.DOTALL)
@@ -159,7 +159,7 @@ def _events(head: Head, parameters: Mapping[str, str], rules: EndpointRules) -> 
 def _known_versions(rules: EndpointRules) -> list[str]:
     if not rules.newest_version:
         return _EVENT_VERSIONS
-    return [each for each in _EVENT_VERSIONS if each <= rules.newest_version]
+    return [each for each in BY_NAME if each <= rules.newest_version]
 
 
 def _instance(

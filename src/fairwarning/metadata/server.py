@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from fairwarning.metadata.connection import Connection
 from fairwarning.metadata.endpoint_state import EndpointState
 from fairwarning.metadata.identity import canonical, is_loopback
-from fairwarning.metadata.request_watchers import Watcher
+from fairwarning.metadata.request_watchers import RefusalWatcher, Watcher
 from fairwarning.metadata.settings import CONNECTIONS_PER_ADDRESS_MAX, REMEMBERED_BYTES_MAX
 
 _BACKLOG = 4_096
@@ -77,8 +77,14 @@ class Listener:
         self._adopting: set[asyncio.Task[None]] = set()
 
     @property
-    def url(self) -> str:
+    def address(self) -> tuple[str, int]:
+        """The host and the port that the listener is bound to."""
         host, port = self._socket.getsockname()[:2]
+        return host, port
+
+    @property
+    def url(self) -> str:
+        host, port = self.address
         return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
     def start(self) -> None:
@@ -232,6 +238,26 @@ class MetadataServer:
 
     def unwatch(self, watcher: Watcher) -> None:
         self._state.unwatch(watcher)
+
+    def watch_refusals(self, watcher: RefusalWatcher) -> None:
+        """Call the watcher for every request that is refused as malformed from now on."""
+        self._state.refusal_watchers.append(watcher)
+
+    def set_reachable(self, is_reachable: bool) -> None:
+        """Refuse all connections and cut the open ones, or accept them at the same addresses again.
+
+        Tests use this. It must not be called twice with the same value.
+        """
+        if is_reachable:
+            for listener in self._listeners:
+                listener.start()
+            return
+        addresses = [listener.address for listener in self._listeners]
+        self._close_listeners()
+        # A socket that is bound and does not listen refuses connections, and keeps its port.
+        self._listeners = [Listener(self._state, host, port) for host, port in addresses]
+        for connection in [*self._state.connections]:
+            connection.expire()
 
     def start(self) -> None:
         for listener in self._listeners:

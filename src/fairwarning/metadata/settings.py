@@ -38,7 +38,8 @@ class EndpointRules:
     unknown_version_status: int = 400
     """The status for an unknown api-version. OpenShift's handler needs 404; Azure documents 400."""
     newest_version: str = ""
-    """The newest api-version that is accepted, as in regions that lag behind. Empty means all."""
+    """The newest api-version that is accepted, as in regions that lag behind. Empty means all that
+    Azure documents; 2024-07-09 must be named here."""
     holds_polls: bool = True
     """Whether `wait` holds a poll. If false, `wait` is ignored, as in Azure."""
     is_header_optional_on_post: bool = False

@@ -13,7 +13,7 @@ from msgspec import Struct
 from fairwarning.core.faults import Fault, FaultKind, Part
 from fairwarning.core.instants import Instant
 from fairwarning.core.model import OperationKind
-from fairwarning.metadata.request_watchers import ObservedRequest
+from fairwarning.metadata.request_watchers import ObservedRequest, RefusedRequest
 from fairwarning.metadata.settings import EndpointRules
 from fairwarning.operator_api.schemas import Event
 from fairwarning.testing.arguments import (
@@ -24,7 +24,7 @@ from fairwarning.testing.arguments import (
     type_of,
     with_server,
 )
-from fairwarning.testing.server_loop import START, ServerLoop, names, read_fleet
+from fairwarning.testing.server_loop import START, ServerLoop, TimedRequest, names, read_fleet
 from fairwarning.testing.server_thread import Background, Changes
 from fairwarning.testing.virtual_machine import Vm
 
@@ -69,22 +69,30 @@ class Server:
         start: datetime | None = None,
         port: int = 0,
         newest_version: str = "",
+        unknown_version_status: int = 400,
         holds_polls: bool = True,
         also: Sequence[Address] = (),
+        seconds: Callable[[], float] = time.monotonic,
     ) -> None:
         """Start a server.
 
         `fleet` is the path of a fleet file, its text, or a mapping; None means the starter fleet.
         `seed` makes ids and random choices repeatable. `start` is the first time of the clock.
-        `newest_version` makes newer api-versions unknown. If `holds_polls` is false, the endpoint
+        `newest_version` makes newer api-versions unknown, which are answered with
+        `unknown_version_status`. If `holds_polls` is false, the endpoint
         has no long-polls, like Azure. The endpoint listens on 127.0.0.1 at `port`, where 0 picks
-        a free port, and on the addresses in `also`.
+        a free port, and on the addresses in `also`. `seconds` is the clock that requests are
+        timed with.
         """
         self._changes = Changes()
         self._background = Background()
-        rules = EndpointRules(newest_version=newest_version, holds_polls=holds_polls)
+        rules = EndpointRules(
+            newest_version=newest_version,
+            unknown_version_status=unknown_version_status,
+            holds_polls=holds_polls,
+        )
         try:
-            stage = self._set_up(fleet, seed, start, [("127.0.0.1", port), *also], rules)
+            stage = self._set_up(fleet, seed, start, [("127.0.0.1", port), *also], rules, seconds)
             self._loop = self._background.call(stage)
         except BaseException:
             self._background.stop()
@@ -100,6 +108,7 @@ class Server:
         start: datetime | None,
         metadata: Sequence[Address],
         rules: EndpointRules,
+        seconds: Callable[[], float],
     ) -> ServerLoop:
         stage = ServerLoop(
             fleet=read_fleet(fleet),
@@ -108,6 +117,7 @@ class Server:
             metadata=metadata,
             rules=rules,
             on_change=self._changes.note,
+            seconds=seconds,
         )
         await stage.start()
         return stage
@@ -219,11 +229,30 @@ class Server:
         `kind` is `events` (a poll), `approve`, `instance` or `versions`. The list leaves out
         malformed requests, such as one without `Metadata: true`.
         """
+        return [each for _, each in self.timed_requests(instance, kind=kind)]
+
+    def timed_requests(
+        self, instance: str | None = None, *, kind: str | None = None
+    ) -> list[TimedRequest]:
+        """Return the same as `requests`, each with the real time at which it came."""
         return [
             each
             for each in [*self._loop.asked]
-            if instance in (None, each.instance) and kind in (None, each.kind)
+            if instance in (None, each.request.instance) and kind in (None, each.request.kind)
         ]
+
+    def refused_requests(self) -> list[RefusedRequest]:
+        """Return the requests that were refused as malformed, oldest first."""
+        return [*self._loop.refused]
+
+    @contextmanager
+    def unreachable(self) -> Iterator[None]:
+        """Refuse all connections to the metadata endpoint until the end of the block."""
+        self._background.call(self._loop.set_reachable(False))
+        try:
+            yield
+        finally:
+            self._background.call(self._loop.set_reachable(True))
 
     def fault(
         self,
@@ -235,9 +264,14 @@ class Server:
         on: str = "poll",
         status: int = 503,
         delay: Span = 5,
+        after: Span = 0,
         lasting: Span | None = None,
     ) -> SetFault:
-        """Make the endpoint misbehave, as in `fault("status", "web-0", status=500, count=3)`."""
+        """Make the endpoint misbehave, as in `fault("status", "web-0", status=500, count=3)`.
+
+        `after` and `lasting` are times of the server's clock: when it begins, and how long it
+        lasts. A stale document is always the one of now.
+        """
         wanted = Fault(
             id="",
             kind=one_of(FaultKind, kind, "kind of fault"),
@@ -249,7 +283,8 @@ class Server:
             delay_ms=span_ms(delay),
         )
         for_ms = None if lasting is None else span_ms(lasting)
-        return SetFault(self, self._background.call(self._loop.set_fault(wanted, for_ms)))
+        work = self._loop.set_fault(wanted, span_ms(after), for_ms)
+        return SetFault(self, self._background.call(work))
 
     def clear_faults(self, id: str | None = None) -> None:
         self._background.call(self._loop.clear_faults(id))

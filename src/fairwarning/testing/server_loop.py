@@ -1,11 +1,12 @@
 """Implements `Server` by coroutines that run in the server's event loop."""
 
 import random
+import time
 import uuid
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -28,7 +29,7 @@ from fairwarning.engine.clocks import VirtualClock
 from fairwarning.engine.protocols import Choice, Entry
 from fairwarning.fleet_file.model import Fleet
 from fairwarning.fleet_file.read import read_json, read_toml
-from fairwarning.metadata.request_watchers import ObservedRequest
+from fairwarning.metadata.request_watchers import ObservedRequest, RefusedRequest
 from fairwarning.metadata.settings import EndpointRules
 from fairwarning.node import Node, NodeSettings
 from fairwarning.operator_api.problems import Problem
@@ -65,6 +66,13 @@ def seeded_ids(seed: int) -> Callable[[], EventId]:
     return lambda: EventId(str(uuid.UUID(int=dice.getrandbits(128), version=4)).upper())
 
 
+class TimedRequest(NamedTuple):
+    """A request, with the time at which it came. The server's own clock mostly stands still."""
+
+    at_s: float
+    request: ObservedRequest
+
+
 class ServerLoop:
     """A node with a virtual clock, and the list of requests that it has answered."""
 
@@ -77,8 +85,11 @@ class ServerLoop:
         metadata: Sequence[tuple[str, int]],
         rules: EndpointRules,
         on_change: Callable[..., None],
+        seconds: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.asked: list[ObservedRequest] = []
+        self.asked: list[TimedRequest] = []
+        self.refused: list[RefusedRequest] = []
+        self._seconds = seconds
         self._on_change = on_change
         self.node = Node(
             NodeSettings(
@@ -97,6 +108,7 @@ class ServerLoop:
         await self.node.start()
         self.node.engine.observe(self._on_change)
         self.node.watch(self._note_asked)
+        self.node.watch_refusals(self.refused.append)
 
     async def stop(self) -> None:
         await self.node.stop()
@@ -149,11 +161,13 @@ class ServerLoop:
             if all or not event.is_finished
         ]
 
-    async def set_fault(self, fault: Fault, for_ms: int | None) -> Fault:
+    async def set_fault(self, fault: Fault, after_ms: int, for_ms: int | None) -> Fault:
         for name in fault.instances:
             self._refuse_if_real(name)
-        until = None if for_ms is None else Instant(self.clock.now() + for_ms)
-        return self.node.faults.set(msgspec.structs.replace(fault, until_ms=until))
+        begins = Instant(self.clock.now() + after_ms)
+        until = None if for_ms is None else Instant(begins + for_ms)
+        from_ms = begins if after_ms else None
+        return self.node.faults.set(msgspec.structs.replace(fault, from_ms=from_ms, until_ms=until))
 
     def _refuse_if_real(self, name: str) -> None:
         self.find(name)
@@ -183,6 +197,9 @@ class ServerLoop:
                 f"there is no instance {name!r}; those of this fleet are {names}"
             ) from None
 
+    async def set_reachable(self, is_reachable: bool) -> None:
+        self.node.set_reachable(is_reachable)
+
     async def check_name(self, name: str) -> None:
         self.find(name)
 
@@ -192,12 +209,12 @@ class ServerLoop:
         lines = [event_line(each) for each in reversed(entries)]
         asked = [
             f"{format_rfc3339(each.at_ms)} {each.instance} asked for {each.kind}"
-            for each in self.asked[-5:]
+            for _, each in self.asked[-5:]
         ]
         return lines + asked
 
     def _note_asked(self, asked: ObservedRequest) -> None:
-        self.asked.append(asked)
+        self.asked.append(TimedRequest(self._seconds(), asked))
         self._on_change()
 
     async def _submit(self, scope_id: ScopeId, id: EventId, command: Command) -> Event:

@@ -2,7 +2,7 @@
 
 from fairwarning.handler_check.case_api import CaseRun
 from fairwarning.handler_check.cases.registry import case
-from fairwarning.handler_check.fleet import MEMBER, NEIGHBOUR, SIMILAR, TWIN, VM
+from fairwarning.handler_check.fleet import MEMBER, has_similar, is_member
 
 
 @case(
@@ -23,7 +23,7 @@ def own_event(run: CaseRun) -> None:
     why="handlers that do not read Resources drain and approve for machines they do not know",
 )
 def neighbour(run: CaseRun) -> None:
-    run.must_ignore(run.announce("Reboot", NEIGHBOUR), "it is a neighbour's")
+    run.must_ignore(run.announce("Reboot", run.neighbour), "it is a neighbour's")
 
 
 @case(
@@ -32,6 +32,7 @@ def neighbour(run: CaseRun) -> None:
     why="handlers that compare Resources with the hostname never find themselves "
     "(azure-docs#62522)",
     vm=MEMBER,
+    fits=is_member,
 )
 def scale_set_name(run: CaseRun) -> None:
     run.must_handle(run.announce("Reboot"))
@@ -39,12 +40,13 @@ def scale_set_name(run: CaseRun) -> None:
 
 @case(
     "similar-name",
-    f"a reboot of {SIMILAR}, while this VM is {MEMBER}",
+    f"a reboot of {MEMBER}0, while this VM is {MEMBER}",
     why="handlers that look for their name anywhere in the text take others' events for their own",
     vm=MEMBER,
+    fits=has_similar,
 )
 def similar_name(run: CaseRun) -> None:
-    run.must_ignore(run.announce("Reboot", SIMILAR), "only the beginning of the name is ours")
+    run.must_ignore(run.announce("Reboot", run.similar), "only the beginning of the name is ours")
 
 
 @case(
@@ -53,19 +55,29 @@ def similar_name(run: CaseRun) -> None:
     why="handlers that expect exactly one resource overlook an event that hits several VMs",
 )
 def multi_vm(run: CaseRun) -> None:
-    run.must_handle(run.announce("Freeze", VM, TWIN))
+    run.learn_whether_it_logs()
+    run.must_notice(run.announce("Freeze", run.vm, run.twin))
 
 
 @case(
     "multi-vm-second",
     "an event for another VM and this one, second in Resources",
     why="handlers that look at the first resource only are hit unprepared",
-    vm=TWIN,
 )
 def multi_vm_second(run: CaseRun) -> None:
-    # An event for this VM alone comes first. It shows whether the handler writes a log.
-    own = run.announce("Reboot")
-    run.must_handle(own)
-    run.finish(own)
+    run.learn_whether_it_logs()
+    run.must_notice(run.announce("Freeze", run.twin, run.vm))
+
+
+@case(
+    "fewer-resources",
+    "an event for another VM and this one, and then for this one alone",
+    why="handlers that look at Resources once leave the approval to a VM that has left the event",
+)
+def fewer_resources(run: CaseRun) -> None:
+    event = run.announce("Freeze", run.twin, run.vm)
     run.observed.wait_polls(2)
-    run.must_notice(run.announce("Freeze", VM, TWIN))
+    if run.server.event(event).phase == "scheduled":
+        run.server.fault("fewer-resources", run.vm)
+        run.tell(f"{run.twin} has left the event: Resources has {run.vm} alone")
+    run.must_handle(event)
