@@ -8,6 +8,7 @@ import click
 
 from fairwarning.cli.click_types import Number, duration
 from fairwarning.cli.common_options import Session, connected, why_option
+from fairwarning.cli.lookup import FAULT, with_id
 from fairwarning.cli.name_completion import complete_instance
 from fairwarning.cli.table_model import Cell, Column, Listing, line
 from fairwarning.cli.tables.cells import when
@@ -114,7 +115,8 @@ def list_faults(session: Session) -> None:
 def clear(session: Session, id: str | None, why: str | None) -> None:
     """Clear the fault ID, or all faults if no ID is given."""
     if id is not None:
-        done = session.api.delete("faults", id, why=why)
+        api = session.api
+        done = with_id(api, FAULT, id, lambda whole: api.delete("faults", whole, why=why))
         session.answer(done, lambda _: [line(f"Fault {id} is cleared.")])
         return
     done = session.api.delete("faults", why=why)

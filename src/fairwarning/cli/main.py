@@ -13,11 +13,11 @@ from fairwarning.common.lazy_group import LazyGroup
 
 _EXAMPLES = """\b
 Examples:
-  fairwarning serve                        the server, with a starter fleet
-  fairwarning schedule reboot web-0 --wait announce a reboot and follow it
-  fairwarning watch                        the fleet, live
-  fairwarning demo                         the life of one event, shown in the terminal
-  fairwarning COMMAND --help               more examples
+  fairwarning demo                           the life of one event, in ten seconds
+  fairwarning serve                          the server, with a starter fleet
+  fairwarning schedule reboot web-0 --wait   announce a reboot and follow it
+  fairwarning watch                          the fleet, live
+  fairwarning COMMAND --help                 more examples
 """
 
 _HERE = "fairwarning.cli"

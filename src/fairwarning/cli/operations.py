@@ -9,10 +9,10 @@ from fairwarning.cli.name_completion import complete_instance
 from fairwarning.cli.wait import conclude, wait_option
 
 
-def _operation(name: str, told: str) -> click.Command:
+def _operation(name: str, told: str, example: str = "web-0") -> click.Command:
     epilog = (
-        f"\b\nExamples:\n  fairwarning {name} web-0\n"
-        f"  fairwarning {name} web-0 --wait --why 'it hangs'\n"
+        f"\b\nExamples:\n  fairwarning {name} {example}\n"
+        f"  fairwarning {name} {example} --wait --why 'it hangs'\n"
     )
 
     @click.command(name, help=told, epilog=epilog)
@@ -49,4 +49,4 @@ delete = _operation(
     "Delete INSTANCE.\n\nIf its scale set has a terminate_notice, an event announces this first. "
     "Otherwise it is deleted at once.\n\nOn a terminal, the command asks for confirmation.",
 )
-evict = _operation("evict", f"Evict the Spot instance INSTANCE.{_NOTICE}")
+evict = _operation("evict", f"Evict the Spot instance INSTANCE.{_NOTICE}", "spot-0")

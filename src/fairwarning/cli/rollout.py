@@ -15,6 +15,7 @@ from fairwarning.cli.common_options import (
     why_option,
     yes_option,
 )
+from fairwarning.cli.lookup import ROLLOUT, with_id
 from fairwarning.cli.name_completion import complete_rollout, complete_scope
 from fairwarning.cli.table_model import Card, Cell, Column, Lines, Listing, Shown
 from fairwarning.cli.tables.cells import phase, short_scopes, when
@@ -130,7 +131,7 @@ def rollout_body(
 Examples:
   fairwarning rollout plan web workers --type reboot
   fairwarning rollout start web --type redeploy --window 'sat,sun 01:00-05:00'
-  fairwarning rollout pause 20261116-220000-4f2a9c
+  fairwarning rollout pause patches
 """
 )
 def rollout() -> None:
@@ -194,24 +195,27 @@ def list_rollouts(session: Session, limit: int) -> None:
     session.answer(found, lambda now: [rollouts_table(found["rollouts"], now)])
 
 
-@rollout.command(epilog="Example: fairwarning rollout show 20261116-220000-4f2a9c")
+@rollout.command(epilog="Example: fairwarning rollout show patches")
 @click.argument("id", shell_complete=complete_rollout)
 @connected
 def show(session: Session, id: str) -> None:
-    """Show the rollout ID and each of its steps."""
-    found = session.api.get("rollouts", id)
+    """Show the rollout ID and each of its steps.
+
+    Its name, or a unique beginning of the id or the name, will do as ID.
+    """
+    api = session.api
+    found = with_id(api, ROLLOUT, id, lambda whole: api.get("rollouts", whole))
     session.answer(found, lambda now: rollout_page(found, now))
 
 
 def _verb(name: str, told: str) -> None:
-    @rollout.command(
-        name, help=told, epilog=f"Example: fairwarning rollout {name} 20261116-220000-4f2a9c"
-    )
+    @rollout.command(name, help=told, epilog=f"Example: fairwarning rollout {name} patches")
     @click.argument("id", shell_complete=complete_rollout)
     @why_option
     @connected
     def command(session: Session, id: str, why: str | None) -> None:
-        found = session.api.post("rollouts", id, name, why=why)
+        api = session.api
+        found = with_id(api, ROLLOUT, id, lambda whole: api.post("rollouts", whole, name, why=why))
         session.answer(found, lambda now: rollout_page(found, now))
 
 

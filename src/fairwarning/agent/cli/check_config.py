@@ -14,7 +14,7 @@ from fairwarning.common.escape import one_line
 _EXAMPLES = """\b
 Examples:
   fairwarning agent check-config agent.toml
-  fairwarning agent check-config /etc/fairwarning/agent.toml --json
+  fairwarning agent check-config agent.toml --json
 """
 
 

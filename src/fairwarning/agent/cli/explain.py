@@ -36,7 +36,7 @@ Examples:
   fairwarning agent explain                       the events there are now
   fairwarning agent explain --type Preempt
   fairwarning agent explain --type Freeze --duration 9s --description "host update"
-  fairwarning agent explain --event '{"EventId": "…", "EventType": "Reboot", …}'
+  fairwarning agent explain --event '{"EventId": "A", "EventType": "Reboot"}'
 """
 
 
