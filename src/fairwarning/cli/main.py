@@ -25,7 +25,7 @@ COMMANDS = {
     "serve": (f"{_HERE}.serve:serve", "Run the server until Ctrl-C."),
     "fleet": (
         f"{_HERE}.fleet:fleet",
-        "Apply a fleet file, show the fleet, and remove instances from it.",
+        "Plan and apply a fleet file, show the fleet, and remove instances from it.",
     ),
     "schedule": (f"{_HERE}.schedule:schedule", "Announce an event of TYPE for each TARGET."),
     "rollout": (

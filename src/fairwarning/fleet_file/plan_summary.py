@@ -2,7 +2,7 @@
 it.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -21,8 +21,10 @@ from fairwarning.core.model import (
     ScopeId,
 )
 from fairwarning.core.notice import operation_notice_ms
+from fairwarning.core.scope_names import short_name
 from fairwarning.fleet_file.model import Action, FleetChange
 
+WARNINGS_MAX = 10  # More would bury the changes.
 NAMES_SHOWN_MAX = 5  # A line of a plan stays readable.
 
 
@@ -55,6 +57,27 @@ def changes_of_empty_set(scope: Scope, wanted: Roster) -> tuple[FleetChange, ...
         return ()
     action = Action.ADD if wanted.is_standing else Action.REMOVE
     return (_of_scope(action, scope.id, "no instances"),)
+
+
+def shared_names(rosters: Iterable[tuple[ScopeId, Roster]]) -> tuple[str, ...]:
+    """Return a warning for each name that instances of several scopes have, up to a limit."""
+    holders: dict[InstanceName, list[ScopeId]] = {}
+    for scope_id, roster in rosters:
+        for each in roster.live:
+            holders.setdefault(each.name, []).append(scope_id)
+    shared = {name: sorted(ids) for name, ids in holders.items() if len(ids) > 1}
+    warnings = [_shared_name(name, ids) for name, ids in list(shared.items())[:WARNINGS_MAX]]
+    if len(shared) > WARNINGS_MAX:
+        warnings.append(f"{len(shared) - WARNINGS_MAX} more names are in several sets too")
+    return tuple(warnings)
+
+
+def _shared_name(name: InstanceName, ids: Sequence[ScopeId]) -> str:
+    ways = [f"{short_name(each, ids)}/{name}" for each in ids[:NAMES_SHOWN_MAX]]
+    return (
+        f"{len(ids)} sets have an instance {name}: write {' or '.join(ways)} in commands, and "
+        f"/vm/{ways[0]} on a loopback endpoint"
+    )
 
 
 def _leaver(scope: Scope, instance: Instance) -> FleetChange | None:
