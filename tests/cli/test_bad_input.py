@@ -283,7 +283,7 @@ def test_nothing_on_standard_input_ends_in_a_traceback(
         (("events", "--scope", bad_values.NOT_UTF8), "is not UTF-8 text"),
         (("event", "show", "x" * 100_000), "shorten or correct it"),
         (("token", "create", "--role", "viewer", "--store", "sqlite:////"), "is no file"),
-        (("agent", "status", "--config", "{agent}", "--state", "x" * 300), "there is no state"),
+        (("agent", "status", "--config", "{agent}", "--state", "x" * 300), "cannot be read"),
         (("events", "a\nb", "\x1b[31m"), "(a b �[31m)"),
     ],
 )

@@ -226,12 +226,29 @@ def answered(program: Program, words: list[str]) -> Result:
     return result
 
 
+@contextmanager
+def agent_beside() -> Iterator[None]:
+    """Run the agent of the world's config until the end."""
+    command = [*PROGRAM, "agent", "--config", "agent.toml"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE) as process:
+        assert process.stderr is not None
+        assert b"watching" in process.stderr.readline()
+        try:
+            yield
+        finally:
+            process.terminate()
+            process.communicate(timeout=HANG_S)
+
+
 @pytest.mark.filterwarnings("ignore:.*imghdr:DeprecationWarning")  # Apprise imports it.
 @pytest.mark.parametrize("example", ENDING)
 def test_every_example_works(example: str, folder: Path) -> None:
     words = shlex.split(example)
     with world(folder, example) as (program, server):
-        if "--wait" in words:
+        if words[:2] == ["agent", "status"]:
+            with agent_beside():
+                result = answered(program, words)
+        elif "--wait" in words:
             with passing(server):
                 result = answered(program, words)
         else:
