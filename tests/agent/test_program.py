@@ -278,7 +278,7 @@ def test_check_config(file: Path, tmp_path: Path) -> None:
     late.write_text('[[rule]]\nname = "all"\n[[rule]]\nname = "late"\ntypes = ["Reboot"]\n')
     code, said = run("check-config", str(late))
     warning = "rule 'late' is never taken: 'all' before it takes all that it could"
-    assert (code, f"{late}: {warning}\n" in said) == (0, True)
+    assert (code, f"{late}: warning: {warning}\n" in said) == (0, True)
     assert json.loads(run("check-config", str(late), "--json")[1])["warnings"] == [warning]
     bad = tmp_path / "bad.toml"
     bad.write_text("margn = '1s'\n[[rule]]\ntypes = 5\n")

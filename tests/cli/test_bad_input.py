@@ -35,6 +35,7 @@ BROKEN_EACH = 8
 CALLS: dict[str, dict[str, str | None]] = {
     "serve": {"--metadata": "{taken}", "--control": "{taken}", "--store": "memory:"},
     "fleet apply": {"file": "{fleet}", "--yes": None},
+    "fleet plan": {"file": "{fleet}"},
     "fleet remove": {"name": "nobody", "--yes": None},
     "fleet show": {},
     "schedule": {"type": "reboot", "targets": "web-0"},
@@ -102,6 +103,7 @@ GOOD_FILES = {
     ("serve", "--fleet"): bad_values.FLEET,
     ("serve", "--config"): bad_values.SERVE,
     ("fleet apply", "file"): bad_values.FLEET,
+    ("fleet plan", "file"): bad_values.FLEET,
     ("scenario run", "scenario"): bad_values.SCENARIO,
     ("agent", "--config"): bad_values.AGENT,
     ("agent check-config", "file"): bad_values.AGENT,
@@ -202,7 +204,7 @@ def test_every_command_has_a_call_here() -> None:
     assert set(CALLS) == set(COMMANDS)
 
 
-LISTS_ALL = ("agent check-config", "fleet apply", "scenario run")
+LISTS_ALL = ("agent check-config", "fleet apply", "fleet plan", "scenario run")
 """Commands that print a line for each mistake of a file."""
 
 
