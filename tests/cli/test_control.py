@@ -212,7 +212,9 @@ def test_watching_prints_what_happens(real: Program) -> None:
 
 
 def test_rollouts(real: Program) -> None:
-    assert "waiting" in told(real, "rollout", "plan", "web", "--type", "reboot")
+    shown = told(real, "rollout", "plan", "web", "--type", "reboot")
+    assert "NOT BEFORE" in shown
+    assert max(map(len, shown.splitlines()[:3])) <= 100
     made = answer(real, "rollout", "start", "web", "--type", "reboot", "--yes", "--name", "patches")
     assert "patches" in told(real, "rollout", "list")
     for verb, phase in (("pause", "paused"), ("resume", "running"), ("cancel", "cancelled")):

@@ -12,6 +12,7 @@ from fairwarning.cli.lookup import FAULT, with_id
 from fairwarning.cli.name_completion import complete_instance
 from fairwarning.cli.table_model import Cell, Column, Listing, line
 from fairwarning.cli.tables.cells import when
+from fairwarning.cli.times import human_duration, parse_duration_ms
 from fairwarning.common.escape import counted, several
 from fairwarning.core.faults import COUNT_MAX, STATUSES, FaultKind, Part
 
@@ -152,8 +153,12 @@ def faults_table(faults: Sequence[Json], now: datetime) -> Listing:
 
 
 def _kind(fault: Json) -> str:
-    more = fault["status"] or fault["delay"]
+    more = fault["status"] or _in_words(fault["delay"])
     return f"{fault['kind']} {more}" if more else str(fault["kind"])
+
+
+def _in_words(delay: str | None) -> str:
+    return human_duration(parse_duration_ms(delay)) if delay else ""
 
 
 def _often(fault: Json) -> str:

@@ -4,7 +4,13 @@ import sys
 
 import click
 
-from fairwarning.cli.common_options import Session, confirm, connected, why_option
+from fairwarning.cli.common_options import (
+    Session,
+    confirm,
+    connected,
+    why_option,
+    yes_option,
+)
 from fairwarning.cli.name_completion import complete_instance
 from fairwarning.cli.wait import conclude, wait_option
 
@@ -17,11 +23,12 @@ def _operation(name: str, told: str, example: str = "web-0") -> click.Command:
 
     @click.command(name, help=told, epilog=epilog)
     @click.argument("instance", shell_complete=complete_instance)
+    @yes_option
     @wait_option
     @why_option
     @connected
-    def command(session: Session, instance: str, wait: bool, why: str | None) -> None:
-        if name == "delete" and sys.stdin.isatty():
+    def command(session: Session, instance: str, yes: bool, wait: bool, why: str | None) -> None:
+        if name == "delete" and not yes and sys.stdin.isatty():
             confirm(f"Delete {instance}?", yes=False)
         event = session.api.post("instances", instance, name, why=why)
         conclude(session, event, wait=wait)

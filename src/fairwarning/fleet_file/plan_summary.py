@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from fairwarning.common.durations import format_iso_duration
+from fairwarning.common.durations import human_ms
 from fairwarning.core.declare import Names, cancelled_by, declared, leaving
 from fairwarning.core.deleting import is_due_terminate, pending_terminate
 from fairwarning.core.model import (
@@ -91,7 +91,7 @@ def _leaver(scope: Scope, instance: Instance) -> FleetChange | None:
         action=Action.REMOVE,
         what=f"instance {instance.name}",
         scope=scope.id,
-        detail=f"leaves by a Terminate event, with {format_iso_duration(notice_ms)} of notice",
+        detail=f"leaves by a Terminate event, with {human_ms(notice_ms)} of notice",
         terminate_notice_ms=notice_ms,
     )
 
@@ -131,7 +131,7 @@ def _unwarned(change: FleetChange, scope: Scope, instance: Instance) -> FleetCha
     notice_ms = _notice_ms(scope, instance)
     return replace(
         change,
-        detail=f"leaves at once, without its {format_iso_duration(notice_ms)} of notice",
+        detail=f"leaves at once, without its {human_ms(notice_ms)} of notice",
         terminate_notice_ms=notice_ms,
         without_notice=True,
     )
@@ -189,7 +189,7 @@ def _policy(policy: Policy) -> dict[str, str]:
         "user redeploy": policy.approve_user_redeploy,
         "all instances down": policy.approve_all_instances_down,
     }
-    notice = {str(type): format_iso_duration(ms) for type, ms in policy.notice_ms.items()}
+    notice = {str(type): human_ms(ms) for type, ms in policy.notice_ms.items()}
     return {
         "approved in advance": _list(tuple(name for name, is_so in agreed.items() if is_so)),
         "notice": _pairs(notice),
@@ -227,4 +227,4 @@ def _pairs(pairs: Mapping[str, str]) -> str:
 
 
 def _duration(duration_ms: int | None) -> str:
-    return "none" if duration_ms is None else format_iso_duration(duration_ms)
+    return "none" if duration_ms is None else human_ms(duration_ms)
