@@ -142,6 +142,8 @@ def world(folder: Path, example: str) -> Iterator[tuple[Program, Server]]:
         for name in ("web-0", "workers_0", "spot-0"):
             server.vm(name).document()
         _announce(program)
+        if re.match("backup|restore|verify", example):
+            _save_store(program, folder, has_backup=not example.startswith("backup"))
         if "run recorded.jsonl" in example:
             _record(server, folder / "recorded.jsonl")
         if "dead-letters" in example:
@@ -161,6 +163,14 @@ def _record(server: Server, file: Path) -> None:
     with suppress(KeyboardInterrupt):
         Recorder(server.vm("web-2").url, lines.append, seconds=lambda: 0, sleep=sleep).run(None)
     file.write_text("".join(f"{json.dumps(each)}\n" for each in lines))
+
+
+def _save_store(program: Program, folder: Path, *, has_backup: bool) -> None:
+    store = f"sqlite:///{folder}/fairwarning.db"
+    made = program("token", "create", "--role", "admin", "--name", "ada", "--store", store)
+    assert made.exit_code == 0, made.output
+    if has_backup:
+        assert program("backup", "monday.backup", "--store", store).exit_code == 0
 
 
 def _announce(program: Program) -> None:
@@ -194,6 +204,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     known = SimpleNamespace(token_hex=lambda _: FAULT)
     monkeypatch.setattr("fairwarning.engine.active_faults.secrets", known)
+    monkeypatch.setattr(
+        "fairwarning.cli.backup.default_store_url", lambda: f"sqlite:///{tmp_path}/fairwarning.db"
+    )
     monkeypatch.setenv("FAIRWARNING_AGENT_CONFIG", str(tmp_path / "agent.toml"))
     return tmp_path
 

@@ -103,6 +103,15 @@ COMMANDS = {
         f"{_HERE}.token:token",
         "Create, list and revoke the tokens that give access to the server.",
     ),
+    "backup": (
+        f"{_HERE}.backup:backup",
+        "Save the store to FILE while the server goes on, and check the copy.",
+    ),
+    "verify": (
+        f"{_HERE}.backup:verify",
+        "Check the backup FILE, or the SQLite file of a store, and say what is in it.",
+    ),
+    "restore": (f"{_HERE}.backup:restore", "Fill a store with the backup FILE."),
     "azure-setup": (
         f"{_HERE}.azure_setup:azure_setup",
         "Set up az and the Azure SDKs so that they use this server.",
