@@ -59,7 +59,7 @@ def make_store(url: str, clock: Clock, *, has_own_time: bool = False) -> Store:
     if url == "memory:":
         return MemoryStore(clock)
     if url.startswith("sqlite:///"):
-        return SqliteStore(_sqlite_file(url.removeprefix("sqlite:///")), clock)
+        return SqliteStore(sqlite_file(url.removeprefix("sqlite:///")), clock)
     if url.startswith(("postgresql://", "postgres://")):
         # The PostgreSQL driver loads slowly (0.17 s), and most processes do not need it.
         from fairwarning.stores.postgres import PostgresStore  # noqa: PLC0415
@@ -71,7 +71,7 @@ def make_store(url: str, clock: Clock, *, has_own_time: bool = False) -> Store:
     )
 
 
-def _sqlite_file(text: str) -> Path:
+def sqlite_file(text: str) -> Path:
     try:
         path = Path(text).expanduser()
     except RuntimeError:  # There is no such user.

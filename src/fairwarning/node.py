@@ -223,7 +223,14 @@ class Node:
 
     def _note_requests(self, server: MetadataServer) -> None:
         hear = record_requests(self.requests)
-        self.requests.switch = lambda is_on: (server.watch if is_on else server.unwatch)(hear)
+
+        def switch(is_on: bool) -> None:
+            if is_on:
+                server.watch(hear, hears_refused=True)
+            else:
+                server.unwatch(hear)
+
+        self.requests.switch = switch
         self._exits.callback(self.requests.stop)
 
     def _set_going(self, clock: VirtualClock, speed: float) -> None:

@@ -295,7 +295,7 @@ def test_check_config(file: Path, tmp_path: Path) -> None:
     late.write_text('[[rule]]\nname = "all"\n[[rule]]\nname = "late"\ntypes = ["Reboot"]\n')
     code, said = run("check-config", str(late))
     warning = "rule 'late' is never taken: 'all' before it takes all that it could"
-    assert (code, f"{late}: {warning}\n" in said) == (0, True)
+    assert (code, f"{late}: warning: {warning}\n" in said) == (0, True)
     assert json.loads(run("check-config", str(late), "--json")[1])["warnings"] == [warning]
     bad = tmp_path / "bad.toml"
     bad.write_text("margn = '1s'\n[[rule]]\ntypes = 5\n")
@@ -372,7 +372,7 @@ def test_test_runs_the_real_actions(file: Path) -> None:
 def test_status_shows_what_the_agent_is_at(fairwarning: Server, file: Path) -> None:
     code, said = run("status", "--config", str(file))
     assert code == 1
-    assert "has not seen an event yet" in said
+    assert "no agent uses" in said
     fairwarning.vm("web-0").document()
     planned = fairwarning.schedule("Reboot", "web-0")
     run("--config", str(file), "--once")
@@ -381,6 +381,49 @@ def test_status_shows_what_the_agent_is_at(fairwarning: Server, file: Path) -> N
     # Its answer may come after the event has started, which nothing waits for.
     assert ", approved" in said or ", being approved" in said
     assert ": done" in said
-    shown = json.loads(run("status", "--config", str(file), "--json")[1])
+    shown = json.loads(run("status", "--config", str(file), "--json")[1].splitlines()[0])
     assert shown["events"][0]["actions"][0]["mark"] == "done"
+    assert shown["running"] is False
     assert read_file(file).state == str(file.parent / "state.json")
+
+
+def test_status_says_that_an_agent_runs_and_why_nothing_is_approved(
+    fairwarning: Server, file: Path, processes: list[Process]
+) -> None:
+    file.write_text(file.read_text().replace("[[rule.sch", 'approve.when = "never"\n[[rule.sch'))
+    process = Process("--config", str(file))
+    processes.append(process)
+    process.until("watching")
+    planned = fairwarning.schedule("Reboot", "web-0")
+    line = process.until("not approved, because")
+    assert "rule 'reboots' never approves" in line
+    code, said = run("status", "--config", str(file))
+    assert code == 0, said
+    assert "running as web-0 since" in said
+    assert "answered" in said
+    assert "not approved, because rule 'reboots' never approves" in said
+    assert "drained: run" in said
+    shown = json.loads(run("status", "--config", str(file), "--json")[1])
+    assert shown["running"] is True
+    assert shown["pid"] == process.process.pid
+    assert [each["id"] for each in shown["events"]] == [planned.id]
+    assert shown["events"][0]["notApproved"]
+    process.end(signal.SIGKILL)
+    code, said = run("status", "--config", str(file))
+    assert code == 1
+    assert "no agent uses" in said
+    assert "the last one was seen" in said
+    assert "drained: run" in said
+
+
+def test_explain_and_test_pick_the_same_rule(file: Path) -> None:
+    text = file.read_text()
+    quick = '[[rule]]\nname = "short"\nsources = ["Platform"]\nduration = { max = "10s" }\n'
+    later = '[[rule]]\nname = "long"\ntime_left = { min = "10m" }\n\n[[rule]]\nname = "reboots"'
+    file.write_text(text.replace('[[rule]]\nname = "reboots"', f"{quick}{later}"))
+    for options in ((), ("--duration", "9s"), ("--duration", "9s", "--source", "User"),
+                    ("--notice", "5m")):  # fmt: skip
+        shared = ["--config", str(file), *options, "--json"]
+        explained = json.loads(run("explain", "--type", "reboot", *shared)[1])
+        played = run("test", "reboot", "--yes", *shared)[1].splitlines()[-1]
+        assert json.loads(played)["rule"] == explained["events"][0]["rule"], options

@@ -5,9 +5,10 @@ that end in the middle. Everything else is tested against the real one.
 """
 
 import json
+import ssl
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -66,7 +67,7 @@ def problem(status: int, code: str, detail: str, **more: Any) -> Answer:
 
 
 @contextmanager
-def fake_server() -> Iterator[Fake]:
+def fake_server(tls: ssl.SSLContext | None = None) -> Iterator[Fake]:
     fake = Fake()
     fake.on("GET /clock", {"now": NOW, "virtual": True})
 
@@ -102,11 +103,20 @@ def fake_server() -> Iterator[Fake]:
 
         do_GET = do_POST = do_PUT = do_DELETE = do  # noqa: N815  names of the standard library
 
+        def handle(self) -> None:
+            with suppress(ssl.SSLError, ConnectionError):
+                super().handle()
+
         def log_message(self, format: str, *args: Any) -> None:
             pass
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    fake.url = f"http://127.0.0.1:{server.server_address[1]}"
+    if tls is not None:
+        server.socket = tls.wrap_socket(
+            server.socket, server_side=True, do_handshake_on_connect=False
+        )
+    scheme = "http" if tls is None else "https"
+    fake.url = f"{scheme}://127.0.0.1:{server.server_address[1]}"
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     try:

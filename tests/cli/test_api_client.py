@@ -1,17 +1,19 @@
 """The connection: where it goes, what it carries, and what is said when it fails."""
 
 import socket
+import ssl
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+import trustme
 
 from fairwarning.cli.api_client import Api, is_loopback
 from fairwarning.common.command_errors import Disconnected, Problem
 from tests.cli.conftest import Program, said
-from tests.cli.fake import Answer, Fake, problem
+from tests.cli.fake import Answer, Fake, fake_server, problem
 from tests.cli.values import an_event
 
 EVENTS: dict[str, Any] = {"events": [], "next": None}
@@ -197,3 +199,21 @@ def test_moving_the_clock_may_take_long(fake: Fake, monkeypatch: pytest.MonkeyPa
         api.post("events")
         api.post("clock", "advance")
     assert patience == [60, 600]
+
+
+def test_http_to_a_port_with_tls_is_told_so() -> None:
+    authority = trustme.CA()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("127.0.0.1").configure_cert(context)
+    with fake_server(context) as fake:
+        plain = fake.url.replace("https://", "http://")
+        line = said(Program(plain)("events"))
+        assert f"{plain} speaks TLS" in line
+        assert fake.url in line
+
+
+def test_https_to_a_plain_port_is_told_so(fake: Fake) -> None:
+    safe = fake.url.replace("http://", "https://")
+    line = said(Program(safe)("events"))
+    assert "does not speak TLS" in line
+    assert fake.url in line

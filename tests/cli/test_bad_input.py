@@ -35,6 +35,7 @@ BROKEN_EACH = 8
 CALLS: dict[str, dict[str, str | None]] = {
     "serve": {"--metadata": "{taken}", "--control": "{taken}", "--store": "memory:"},
     "fleet apply": {"file": "{fleet}", "--yes": None},
+    "fleet plan": {"file": "{fleet}"},
     "fleet remove": {"name": "nobody", "--yes": None},
     "fleet show": {},
     "schedule": {"type": "reboot", "targets": "web-0"},
@@ -78,6 +79,9 @@ CALLS: dict[str, dict[str, str | None]] = {
     "token create": {"--role": "viewer"},
     "token list": {},
     "token revoke": {"id": "nobody"},
+    "backup": {"file": "{folder}/backup", "--store": "sqlite:///{missing}"},
+    "verify": {"file": "{missing}"},
+    "restore": {"file": "{missing}", "--store": "sqlite:///{folder}/restored.db"},
     "azure-setup": {},
     "notification add": {"kind": "webhook", "--name": "ops"},
     "notification list": {},
@@ -102,6 +106,7 @@ GOOD_FILES = {
     ("serve", "--fleet"): bad_values.FLEET,
     ("serve", "--config"): bad_values.SERVE,
     ("fleet apply", "file"): bad_values.FLEET,
+    ("fleet plan", "file"): bad_values.FLEET,
     ("scenario run", "scenario"): bad_values.SCENARIO,
     ("agent", "--config"): bad_values.AGENT,
     ("agent check-config", "file"): bad_values.AGENT,
@@ -202,7 +207,7 @@ def test_every_command_has_a_call_here() -> None:
     assert set(CALLS) == set(COMMANDS)
 
 
-LISTS_ALL = ("agent check-config", "fleet apply", "scenario run")
+LISTS_ALL = ("agent check-config", "fleet apply", "fleet plan", "scenario run")
 """Commands that print a line for each mistake of a file."""
 
 
@@ -283,7 +288,7 @@ def test_nothing_on_standard_input_ends_in_a_traceback(
         (("events", "--scope", bad_values.NOT_UTF8), "is not UTF-8 text"),
         (("event", "show", "x" * 100_000), "shorten or correct it"),
         (("token", "create", "--role", "viewer", "--store", "sqlite:////"), "is no file"),
-        (("agent", "status", "--config", "{agent}", "--state", "x" * 300), "there is no state"),
+        (("agent", "status", "--config", "{agent}", "--state", "x" * 300), "cannot be read"),
         (("events", "a\nb", "\x1b[31m"), "(a b �[31m)"),
     ],
 )

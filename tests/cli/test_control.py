@@ -76,6 +76,35 @@ def test_a_fleet_is_declared_shown_and_removed(real: Program, tmp_path: Path) ->
     assert names == ["web-0"]
 
 
+def test_a_plan_shows_all_changes_and_makes_none(real: Program, tmp_path: Path) -> None:
+    file = tmp_path / "fleet.toml"
+    file.write_text(FLEET)
+    before = answer(real, "fleet", "show")
+    shown = told(real, "fleet", "plan", str(file))
+    assert "+ " in shown
+    assert f"fairwarning fleet apply {file}" in shown
+    assert answer(real, "fleet", "show") == before
+    told(real, "fleet", "apply", str(file), "--yes")
+    assert "nothing to do" in told(real, "fleet", "plan", str(file))
+
+
+def test_a_plan_names_all_mistakes_and_warns_of_a_name_in_two_sets(
+    real: Program, tmp_path: Path
+) -> None:
+    file = tmp_path / "fleet.toml"
+    file.write_text(FLEET.replace("update_domains = 2", "update_domian = 2") + "colour = 1\n")
+    result = real("fleet", "plan", str(file))
+    assert result.exit_code == 1
+    assert [each.split(": ")[0] for each in result.stderr.splitlines()] == [
+        f"{file}:5",
+        f"{file}:10",
+    ]
+    twin = '[[availability_set]]\nname = "twin"\ninstances = ["web-0"]\n'
+    file.write_text(FLEET + twin)
+    result = real("fleet", "plan", str(file))
+    assert "twin/web-0 or web/web-0" in result.stderr
+
+
 def test_a_mistake_in_the_file_has_its_line(real: Program, tmp_path: Path) -> None:
     file = tmp_path / "fleet.toml"
     file.write_text(f"{FLEET}colour = 'red'\n")
@@ -183,7 +212,9 @@ def test_watching_prints_what_happens(real: Program) -> None:
 
 
 def test_rollouts(real: Program) -> None:
-    assert "waiting" in told(real, "rollout", "plan", "web", "--type", "reboot")
+    shown = told(real, "rollout", "plan", "web", "--type", "reboot")
+    assert "NOT BEFORE" in shown
+    assert max(map(len, shown.splitlines()[:3])) <= 100
     made = answer(real, "rollout", "start", "web", "--type", "reboot", "--yes", "--name", "patches")
     assert "patches" in told(real, "rollout", "list")
     for verb, phase in (("pause", "paused"), ("resume", "running"), ("cancel", "cancelled")):

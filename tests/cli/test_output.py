@@ -3,12 +3,13 @@
 import io
 import re
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 from rich.console import Console
 
 from fairwarning.cli.notification import letters_table, notifications_table
-from fairwarning.cli.output import draw
+from fairwarning.cli.output import WIDTH_MAX, draw, make_console
 from fairwarning.cli.rollout import plan_page, rollout_page, rollouts_table
 from fairwarning.cli.table_model import Cell, Lines, Shown
 from fairwarning.cli.tables.cells import short_scopes
@@ -198,7 +199,37 @@ def test_a_rollout_tells_estimates_from_facts() -> None:
     assert "the whole fleet" in text
     assert "sat,sun 01:00-05:00 Europe/Berlin" in text
     assert "10 min" in text
-    assert sum("~ 2026" in line for line in text.splitlines()) == 1
+    assert sum("~ " in line for line in text.splitlines()) == 1
+    assert "Times are in Europe/Berlin." in text
+    assert "13:15:00" in text, "12:15 in UTC"
+
+
+def test_a_plan_is_in_the_asked_time_zone() -> None:
+    steps = [{**WAITING, "notBefore": "2026-11-17T12:15:00Z"}]
+    plan = {"steps": steps, "ends": "2026-11-16T13:00:00Z", "warnings": []}
+    text = drawn(*plan_page(plan, NOW, ZoneInfo("Asia/Tokyo")))
+    assert "~ 17 Nov 21:15" in text
+    assert "22:00:00 JST" in text
+
+
+def test_an_event_that_is_over_counts_down_no_more() -> None:
+    over = an_event(phase="completed", notBefore="2026-11-16T12:14:00Z")
+    for text in (drawn(*event_page(over, NOW)), drawn(events_table([over], NOW, empty=""))):
+        assert "in 14 min" not in text
+    assert "in 14 min" in drawn(*event_page({**over, "phase": "scheduled"}, NOW))
+
+
+def test_no_terminal_is_too_wide_to_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdout", Terminal())
+    monkeypatch.setenv("COLUMNS", "240")
+    assert make_console().width == WIDTH_MAX
+    monkeypatch.setenv("COLUMNS", "80")
+    assert make_console().width == 80
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
 
 
 def test_a_plan_shows_its_warnings_and_its_end() -> None:

@@ -88,7 +88,8 @@ def test_what_changes_something_may_be_given_a_reason(
     path: tuple[str, ...], command: click.Command
 ) -> None:
     reads = {"show", "list", "plan", "events", "history", "watch", "completion", "test",
-             "record", "check", "check-config", "explain", "status"}  # fmt: skip
+             "record", "check", "check-config", "explain", "status",
+             "backup", "verify", "restore"}  # fmt: skip
     options = {name for parameter in command.params for name in parameter.opts}
     assert ("--why" in options) == (path[-1] not in reads)
 
@@ -135,7 +136,7 @@ def test_commands_and_names_are_completed(fake: Fake, monkeypatch: pytest.Monkey
     scope = a_scope(WEB, an_instance("web-0"), an_instance("db"))
     fake.on("GET /fleet", {"scopes": [scope], "next": None})
     fake.on("GET /events", {"events": [an_event()], "next": None})
-    assert completions(incomplete="res") == ["restart"]
+    assert completions(incomplete="rest") == ["restart", "restore"]
     assert completions("restart", incomplete="w") == ["web-0"]
     assert completions("schedule", "reboot", incomplete="w") == ["web-0", "web"]
     assert completions("cancel") == [ID]

@@ -52,6 +52,17 @@ def ask(url: str, name: str = "web-0") -> dict[str, object]:
     return found
 
 
+def test_a_virtual_clock_on_a_kept_store_is_warned_of(tmp_path: Path) -> None:
+    for store, is_warned in ((f"sqlite:///{tmp_path}/fw.db", True), ("memory:", False)):
+        command = [*PROGRAM, "serve", *ANY_PORT, "--clock", "virtual", "--store", store, "--json",
+                   "--no-azure"]  # fmt: skip
+        with running(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+            ready(process)
+            process.send_signal(signal.SIGTERM)
+            _, told = process.communicate(timeout=HANG_S)
+        assert ("use --store memory:" in told) == is_warned
+
+
 def tag(url: str) -> str:
     """It names the incarnation and, behind a dash, the activation."""
     with poll(url) as answer:

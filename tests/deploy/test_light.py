@@ -93,4 +93,24 @@ def test_every_command_runs(light: Path, tmp_path: Path) -> None:
     for name, given in arguments.items():
         assert said(program, name, *given), name
     done = subprocess.run([program, *status], capture_output=True, text=True, check=False)
-    assert "the agent has not seen an event yet" in done.stderr
+    assert "no agent uses" in done.stderr
+
+
+@pytest.mark.parametrize("removed", ["fairwarning", "fairwarning-client"])
+def test_removing_one_package_leaves_the_other_whole(tmp_path: Path, removed: str) -> None:
+    home = tmp_path / "venv"
+    venv.create(home, with_pip=False, symlinks=True)
+    pip = [sys.executable, "-m", "pip", "--python", str(home / "bin" / "python")]
+    for folder in (ROOT, ROOT / "packages" / "client"):
+        (wheel,) = WheelBuilder(str(folder)).build(directory=str(tmp_path), versions=["standard"])
+        install = ["install", "--quiet", "--no-index", "--no-deps", "--disable-pip-version-check"]
+        subprocess.run([*pip, *install, wheel], check=True)
+    (site,) = home.glob("lib/python*/site-packages")
+    for name in NEEDED:
+        _copy(name, site)
+    subprocess.run([*pip, "uninstall", "--quiet", "--yes", removed], check=True)
+    code = "import fairwarning.client, fairwarning.agent.runner, fairwarning.common.durations"
+    if removed == "fairwarning-client":
+        code += ", fairwarning.core.decide, fairwarning.cli.main"
+        _copy("msgspec", site)
+    said(home / "bin" / "python", "-c", code)

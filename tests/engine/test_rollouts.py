@@ -73,12 +73,15 @@ async def test_events_say_which_rollout_they_belong_to() -> None:
     node = await alone(clock)
     await node.declare(web("a"))
     spec = RolloutSpec(type=EventType.REBOOT, name="patch tuesday", description="New kernel.")
-    rollout = await node.rollouts.create(spec, by=ME)
+    rollout = await node.rollouts.create(spec, by=ME, why="CVE-2026-1")
     await clock.settle()
     entry, *_ = (
         e for e in await node.store.journal(limit=100) if isinstance(e.transition, Scheduled)
     )
-    assert (str(entry.by), entry.why) == (f"rollout:{rollout.id}", "patch tuesday")
+    assert (str(entry.by), entry.why) == (
+        f"rollout:{rollout.id}",
+        "patch tuesday: CVE-2026-1",
+    )
     assert isinstance(entry.transition, Scheduled)
     assert entry.transition.event.description == "New kernel."
     await node.stop()

@@ -477,3 +477,13 @@ def test_two_spellings_that_are_there_stay_and_none_is_added() -> None:
     for wanted in ([vm("a"), vm("A"), vm("b"), vm("B")], [vm("b"), vm("B")]):
         with pytest.raises(Refused, match="differs only in spelling"):
             world.plan(*wanted)
+
+
+def test_a_name_in_two_sets_is_a_warning_with_how_to_name_each() -> None:
+    members = (Member(name="front-0"),)
+    world = World(AvailabilitySet(name="web", members=members, place=FILE))
+    twin = AvailabilitySet(name="twin", members=members, place=FILE)
+    (warning,) = world.plan(twin, prune=False).warnings
+    assert "twin/front-0 or web/front-0" in warning
+    assert "/vm/twin/front-0" in warning
+    assert world.plan(twin, prune=True).warnings == ()

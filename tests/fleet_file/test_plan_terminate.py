@@ -22,8 +22,8 @@ from tests.support.fleet_files import read_json
 
 NOTICE = 5 * MINUTE_MS
 ADDRESSES = ("10.0.0.1", "10.0.0.2", "10.0.0.3")
-LEAVES = "leaves by a Terminate event, with PT5M of notice"
-UNWARNED = "leaves at once, without its PT5M of notice"
+LEAVES = "leaves by a Terminate event, with 5 min of notice"
+UNWARNED = "leaves at once, without its 5 min of notice"
 
 
 def watched(*resources: Resource) -> World:
@@ -46,7 +46,7 @@ def test_a_smaller_set_says_who_leaves_and_how() -> None:
     world = watched(pool(3, notice_ms=NOTICE))
     found = world.apply(pool(1))
     assert said(found) == [
-        f"change scope {world.only().id}: terminate notice PT5M → none",
+        f"change scope {world.only().id}: terminate notice 5 min → none",
         f"remove instance pool_1: {LEAVES}",
         f"remove instance pool_2: {LEAVES}",
     ]

@@ -221,7 +221,7 @@ def test_json_is_the_same_structure() -> None:
         ('name = "shop"', 'name = "shop"\ntags.a = 1', 25, ["tag `a` must be a string"]),
         ('name = "shop"', 'name = "shop"\nnotice.Rebot = "1m"', 25, ["mean `Reboot`"]),
         ('name = "shop"', 'name = "shop"\nnotice.Reboot = 5', 25, ["must be a duration"]),
-        ('name = "shop"', 'name = "shop"\ntest = false\nnotice.Reboot = "5m"', 26, ["PT15M"]),
+        ('name = "shop"', 'name = "shop"\ntest = false\nnotice.Reboot = "5m"', 26, ["15 min"]),
         ('name = "shop"', 'name = "shop"\napprove.reboot = true', 25, ["mean `user_reboot`"]),
         ('name = "shop"', 'name = "shop"\ndriver = {}', 25, ["needs a `type`"]),
         ('name = "shop"', 'name = "shop"\ndriver = { type = [1] }', 25, ["must be a string"]),

@@ -56,7 +56,6 @@ FAULTS = {
     "takes_the_past_for_over": {"clock-ahead"},
     "undoes_all_at_once": {"overlapping"},
     "undoes_twice": {"completed", "cancelled"},
-    "approves_what_is_gone": {"cancelled"},
     "dies_of_a_cut_approval": {"approval-cut"},
     "prepares_again_after_a_late_approval": {"approval-slow"},
     "approves_only_what_it_just_drained": {"killed-drained"},

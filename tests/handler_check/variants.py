@@ -116,20 +116,6 @@ def approves_twice_at_most(good: Any) -> None:
     good.Endpoint.approve = approve
 
 
-def approves_what_is_gone(good: Any) -> None:
-    """It goes on with every event that it has prepared for."""
-    right = good.step
-    prepared: set[str] = set()
-
-    def step(endpoint: Any, memory: Any, me: str, events: Any) -> None:
-        right(endpoint, memory, me, events)
-        prepared.update(memory.drained)
-        for id in prepared - {each["EventId"] for each in events}:
-            endpoint.approve(id)
-
-    good.step = step
-
-
 def never_undoes(good: Any) -> None:
     good.undo = lambda _: None
 

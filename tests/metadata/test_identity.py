@@ -6,6 +6,7 @@ import pytest
 
 from fairwarning.core.commands import AddInstances, Approve, Operate
 from fairwarning.core.model import Instance, InstanceName, OperationKind, instance_actor
+from fairwarning.core.resources import AvailabilitySet, Member
 from fairwarning.metadata import server
 from fairwarning.metadata.identity import canonical, sign
 from fairwarning.metadata.settings import EndpointRules
@@ -61,6 +62,19 @@ async def test_on_loopback_the_base_path_names_the_vm(rig: Rig) -> None:
     status, text = await who(rig, "127.0.0.1")
     assert status == 404
     assert "/vm/NAME" in text
+
+
+async def test_one_of_two_instances_of_a_name_is_named_with_its_set(rig: Rig) -> None:
+    twin = AvailabilitySet(name="twin", members=(Member(name="web-0", addresses=("127.0.3.10",)),))
+    await rig.engine.declare([twin], by=ME)
+    status, text = await who(rig, "127.0.0.1", f"/vm/web-0{NAME}")
+    assert status == 404
+    assert "/vm/twin/web-0 or /vm/web/web-0" in text
+    for base in ("twin", "availability-set/twin"):
+        assert await who(rig, "127.0.0.1", f"/vm/{base}/web-0{NAME}") == (200, "web-0")
+    found = await rig.ask(f"/vm/web/web-0{PATH}", source="127.0.0.1")
+    assert found.status == 200
+    assert (await who(rig, "127.0.0.1", f"/vm/nowhere/web-0{NAME}"))[0] == 404
 
 
 async def test_ipv6(unused_tcp_port: int) -> None:

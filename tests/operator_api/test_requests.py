@@ -7,6 +7,7 @@ import pytest
 from fairwarning.core.resources import Place, VirtualMachine
 from fairwarning.engine.request_log import KEPT
 from tests.operator_api.rig import ME, Rig, running
+from tests.support.http_client import http_client
 
 
 @pytest.fixture
@@ -32,6 +33,17 @@ async def test_requests_are_noted_while_they_are_watched(rig: Rig) -> None:
     await rig.document("db")
     found = await rig.get("/requests")
     assert (found["watchingSeconds"], len(found["requests"])) == (0, 2)
+
+
+async def test_an_approval_without_the_header_has_a_hint(rig: Rig) -> None:
+    await rig.post("/requests/watch", {"for": "5m"})
+    url = f"{rig.node.metadata_urls[0]}/vm/db/metadata/scheduledevents?api-version=2020-07-01"
+    async with http_client() as client:
+        answer = await client.post(url, json={"StartRequests": [{"EventId": "A"}]})
+    assert answer.status_code == 400
+    (noted,) = (await rig.get("/requests"))["requests"]
+    assert (noted["kind"], noted["events"]) == ("approve", ["A"])
+    assert "--lenient-post" in noted["hint"]
 
 
 async def test_only_test_fleets_are_watched(rig: Rig) -> None:

@@ -33,6 +33,7 @@ async def test_a_rollout_is_shown_as_it_was_asked_for(rig: Rig) -> None:
         assert steps == [["web-0", "web-2"], ["web-1", "web-3"]]
     (entry, *_) = (await rig.get("/history"))["entries"]
     assert entry["why"] == "patch day"
+    assert made["why"] == "patch day"
 
 
 async def test_what_is_not_said_has_its_default(rig: Rig) -> None:

@@ -18,6 +18,7 @@ from fairwarning.agent.http_listener import Listener
 from fairwarning.agent.leftover_processes import take_over
 from fairwarning.agent.metrics import Metrics
 from fairwarning.agent.model import Action, Config, Settings
+from fairwarning.agent.run_file import RunFile
 from fairwarning.agent.runner import Runner
 from fairwarning.agent.service import Service
 from fairwarning.agent.state_file import NoStateFile, StateFile
@@ -69,7 +70,19 @@ async def run_agent(
                 metrics=metrics,
                 simulated_steps=PRETENDED if is_dry else (),
             )
-            service.on_answer = runner.on_poll
+            run_file = None if is_dry else RunFile(Path(config.state))
+
+            def write_run_state() -> None:
+                if run_file is not None:
+                    _write_run_state(run_file, runner, service)
+
+            def on_answer() -> None:
+                runner.on_poll()
+                write_run_state()
+
+            service.on_answer = on_answer
+            runner.approval_reasons.on_change = write_run_state
+            write_run_state()
             reloader = Reloader(runner, service, reread)
             # A dry run may run beside the real agent, which already listens on the address.
             listen = None if is_dry else config.listen
@@ -78,6 +91,16 @@ async def run_agent(
                 await runner.run(_once(runner, service) if is_once else None)
     finally:
         state.close()
+
+
+def _write_run_state(run_file: RunFile, runner: Runner, service: Service) -> None:
+    run_file.write(
+        name=runner.me.name,
+        url=service.url,
+        is_answered=service.has_answered and not service.trouble,
+        trouble=service.trouble,
+        reasons=runner.approval_reasons.now,
+    )
 
 
 def _once(runner: Runner, service: Service) -> Callable[[], bool]:

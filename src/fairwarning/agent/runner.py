@@ -11,6 +11,7 @@ from typing import Protocol
 from fairwarning.agent import state_changes
 from fairwarning.agent.actions.base import ActionHandler
 from fairwarning.agent.approval import Facts
+from fairwarning.agent.approval_reasons import ApprovalReasons
 from fairwarning.agent.clock import Clock
 from fairwarning.agent.execute import Approver, Failed, StepExecutor
 from fairwarning.agent.log_messages import log_failure, log_phase, log_step, log_success
@@ -90,6 +91,7 @@ class Runner:
         self._running: dict[str, _Running] = {}
         self._dropped: set[asyncio.Task[None]] = set()
         """Cancelled tasks that may still run, because a command may be slow to end."""
+        self.approval_reasons = ApprovalReasons()
         self._is_stopping = False
         self._is_impatient = False
 
@@ -156,6 +158,7 @@ class Runner:
             steps = decide(self.memory, self._now())
             waits = [step.until for step in steps if isinstance(step, Wait)]
             if not [each for each in steps if self._take(each)]:
+                self.approval_reasons.update(self.memory, steps, self.me.name)
                 return min(waits, default=None)
 
     def _update_events(self) -> None:

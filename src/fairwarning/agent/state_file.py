@@ -4,6 +4,7 @@ import contextlib
 import fcntl
 import json
 import os
+import time
 import types
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
@@ -18,6 +19,10 @@ from fairwarning.common.text_files import read_bytes
 
 FORM = 2
 """The version of the file's format. Increase it for a change that older agents read wrongly."""
+
+
+LOCK_TRIES = 5
+LOCK_PAUSE_S = 0.02
 
 
 class StateProblem(Exception):
@@ -40,7 +45,7 @@ class StateFile:
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             self._lock = os.open(beside(self.path, ".lock"), os.O_RDWR | os.O_CREAT, 0o600)
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _lock(self._lock)
         except BlockingIOError:
             self.close()
             raise StateProblem(
@@ -73,6 +78,21 @@ class StateFile:
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
+
+
+def _lock(file: int) -> None:
+    """Lock the file. Raises BlockingIOError if another agent has the lock.
+
+    `agent status` holds the lock for a moment to see whether an agent runs, so one try is too few.
+    """
+    for _ in range(LOCK_TRIES - 1):
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            time.sleep(LOCK_PAUSE_S)
+        else:
+            return
+    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 class NoStateFile:

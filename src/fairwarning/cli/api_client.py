@@ -4,6 +4,7 @@ A POST carries an idempotency key unless `repeatable` is false. If the connectio
 a POST with a key is sent once more, so the user need not guess whether it took effect.
 """
 
+import socket
 import ssl
 import uuid
 from collections.abc import Iterator, Sequence
@@ -159,6 +160,12 @@ class Api:
                 f"the certificate of {self.url} is not trusted; name the file of its authority "
                 "with --ca-file or FAIRWARNING_CA_FILE"
             )
+        if "WRONG_VERSION_NUMBER" in str(error) or "RECORD_LAYER_FAILURE" in str(error):
+            plain = self.url.replace("https://", "http://", 1)
+            return Problem(f"{self.url} does not speak TLS; write {plain} with --url")
+        if _is_broken(error) and self.url.startswith("http://") and self._speaks_tls():
+            safe = self.url.replace("http://", "https://", 1)
+            return Problem(f"{self.url} speaks TLS; write {safe} with --url or FAIRWARNING_URL")
         if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):
             return Problem(
                 f"no server answers at {self.url}; start one with `fairwarning serve`, or say "
@@ -171,6 +178,20 @@ class Api:
             "`fairwarning history` before you try again"
         )
 
+    def _speaks_tls(self) -> bool:
+        """Return whether the server answers a TLS handshake. Nothing is sent but the handshake."""
+        parts = urlsplit(self.url)
+        anyone = ssl.create_default_context()
+        anyone.check_hostname, anyone.verify_mode = False, ssl.CERT_NONE
+        try:
+            address = (parts.hostname or "", parts.port or 80)
+            with socket.create_connection(address, timeout=_CONNECT_S) as plain:
+                plain.settimeout(_CONNECT_S)
+                anyone.wrap_socket(plain).close()
+        except (OSError, ValueError):
+            return False
+        return True
+
     def _trust(self, ca_file: str | None, *, is_plain: bool) -> ssl.SSLContext | bool:
         if is_plain:
             return False  # there is nothing to verify, and loading certificates takes long
@@ -180,6 +201,11 @@ class Api:
             raise click.UsageError(
                 f"{ca_file} cannot be read as certificates ({error}); give a PEM file"
             ) from None
+
+
+def _is_broken(error: httpx.TransportError) -> bool:
+    """Whether the connection was made and then broke, as one does that speaks another protocol."""
+    return isinstance(error, httpx.ReadError | httpx.WriteError | httpx.RemoteProtocolError)
 
 
 @contextmanager

@@ -8,9 +8,11 @@ import click
 
 from fairwarning.cli.click_types import Number, duration
 from fairwarning.cli.common_options import Session, connected, why_option
+from fairwarning.cli.lookup import FAULT, with_id
 from fairwarning.cli.name_completion import complete_instance
 from fairwarning.cli.table_model import Cell, Column, Listing, line
 from fairwarning.cli.tables.cells import when
+from fairwarning.cli.times import human_duration, parse_duration_ms
 from fairwarning.common.escape import counted, several
 from fairwarning.core.faults import COUNT_MAX, STATUSES, FaultKind, Part
 
@@ -114,7 +116,8 @@ def list_faults(session: Session) -> None:
 def clear(session: Session, id: str | None, why: str | None) -> None:
     """Clear the fault ID, or all faults if no ID is given."""
     if id is not None:
-        done = session.api.delete("faults", id, why=why)
+        api = session.api
+        done = with_id(api, FAULT, id, lambda whole: api.delete("faults", whole, why=why))
         session.answer(done, lambda _: [line(f"Fault {id} is cleared.")])
         return
     done = session.api.delete("faults", why=why)
@@ -150,8 +153,12 @@ def faults_table(faults: Sequence[Json], now: datetime) -> Listing:
 
 
 def _kind(fault: Json) -> str:
-    more = fault["status"] or fault["delay"]
+    more = fault["status"] or _in_words(fault["delay"])
     return f"{fault['kind']} {more}" if more else str(fault["kind"])
+
+
+def _in_words(delay: str | None) -> str:
+    return human_duration(parse_duration_ms(delay)) if delay else ""
 
 
 def _often(fault: Json) -> str:

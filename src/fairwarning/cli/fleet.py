@@ -1,4 +1,4 @@
-"""`fairwarning fleet` applies a fleet file, shows the fleet, and removes from it."""
+"""`fairwarning fleet` plans and applies a fleet file, shows the fleet, and removes from it."""
 
 import sys
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,7 @@ from fairwarning.cli.common_options import (
     yes_option,
 )
 from fairwarning.cli.name_completion import complete_target
-from fairwarning.cli.table_model import line
+from fairwarning.cli.table_model import Shown, line
 from fairwarning.cli.tables.fleet import (
     cancelled_by,
     changes_list,
@@ -48,13 +48,14 @@ _without_notice_option = click.option(
 @click.group(
     epilog="""\b
 Examples:
+  fairwarning fleet plan fleet.toml
   fairwarning fleet apply fleet.toml
   fairwarning fleet show --search web
   fairwarning fleet remove web-3
 """
 )
 def fleet() -> None:
-    """Apply a fleet file, show the fleet, and remove instances from it."""
+    """Plan and apply a fleet file, show the fleet, and remove instances from it."""
 
 
 @fleet.command(
@@ -87,6 +88,7 @@ def apply(
         said["withoutNotice"] = True
     try:
         plan = session.api.send("POST", "fleet", "plan", **said)
+        _warn(session, plan)
         if plan["changes"]:
             _ask(session, plan, yes=yes, force=force)
             plan_shown = plan["changes"]
@@ -99,6 +101,47 @@ def apply(
         raise _at_line(file, _in_our_words(problem)) from None
     done = changes_summary(plan["changes"]) or f"nothing to do: the fleet is what {file} says"
     session.answer(plan, lambda _: [line(f"Fleet: {done}.")])
+
+
+@fleet.command(
+    "plan",
+    epilog="""\b
+Examples:
+  fairwarning fleet plan fleet.toml
+  generate-fleet | fairwarning fleet plan - --json
+""",
+)
+@click.argument("file", type=click.Path(allow_dash=True))
+@connected
+def plan_fleet(session: Session, file: str) -> None:
+    """Show what `fleet apply FILE` would change, or all mistakes of FILE. Nothing is changed.
+
+    FILE is TOML, or JSON if its name ends in .json; - is standard input.
+    """
+    content, media_type = _read(file)
+    try:
+        plan = session.api.send("POST", "fleet", "plan", content=content, media_type=media_type)
+    except Problem as problem:
+        raise _at_line(file, problem) from None
+    _warn(session, plan)
+    session.answer(plan, lambda _: _plan_page(file, plan))
+
+
+def _plan_page(file: str, plan: Json) -> list[Shown]:
+    if not plan["changes"]:
+        return [line(f"Fleet: nothing to do: the fleet is what {file} says.")]
+    shown: list[Shown] = [changes_list(plan["changes"])]
+    if plan.get("kept"):
+        shown.append(line(kept_note(plan["kept"]), "dim"))
+    ended = cancelled_by(plan["changes"])
+    force = f" --force, because it cancels {counted(len(ended), 'pending event')}" if ended else ""
+    summary = changes_summary(plan["changes"])
+    return [*shown, line(f"Plan: {summary}. To do this: fairwarning fleet apply {file}{force}")]
+
+
+def _warn(session: Session, plan: Json) -> None:
+    for warning in plan.get("warnings") or ():
+        session.note(f"warning: {warning}")
 
 
 def _refuse_no_reason(why: str | None, *, without_notice: bool) -> None:

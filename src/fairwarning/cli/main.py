@@ -13,11 +13,11 @@ from fairwarning.common.lazy_group import LazyGroup
 
 _EXAMPLES = """\b
 Examples:
-  fairwarning serve                        the server, with a starter fleet
-  fairwarning schedule reboot web-0 --wait announce a reboot and follow it
-  fairwarning watch                        the fleet, live
-  fairwarning demo                         the life of one event, shown in the terminal
-  fairwarning COMMAND --help               more examples
+  fairwarning demo                           the life of one event, in ten seconds
+  fairwarning serve                          the server, with a starter fleet
+  fairwarning schedule reboot web-0 --wait   announce a reboot and follow it
+  fairwarning watch                          the fleet, live
+  fairwarning COMMAND --help                 more examples
 """
 
 _HERE = "fairwarning.cli"
@@ -25,7 +25,7 @@ COMMANDS = {
     "serve": (f"{_HERE}.serve:serve", "Run the server until Ctrl-C."),
     "fleet": (
         f"{_HERE}.fleet:fleet",
-        "Apply a fleet file, show the fleet, and remove instances from it.",
+        "Plan and apply a fleet file, show the fleet, and remove instances from it.",
     ),
     "schedule": (f"{_HERE}.schedule:schedule", "Announce an event of TYPE for each TARGET."),
     "rollout": (
@@ -103,6 +103,15 @@ COMMANDS = {
         f"{_HERE}.token:token",
         "Create, list and revoke the tokens that give access to the server.",
     ),
+    "backup": (
+        f"{_HERE}.backup:backup",
+        "Save the store to FILE while the server goes on, and check the copy.",
+    ),
+    "verify": (
+        f"{_HERE}.backup:verify",
+        "Check the backup FILE, or the SQLite file of a store, and say what is in it.",
+    ),
+    "restore": (f"{_HERE}.backup:restore", "Fill a store with the backup FILE."),
     "azure-setup": (
         f"{_HERE}.azure_setup:azure_setup",
         "Set up az and the Azure SDKs so that they use this server.",

@@ -10,6 +10,7 @@ import click
 
 from fairwarning.cli.click_types import EVENT_TYPE
 from fairwarning.cli.common_options import Session, connected, why_option
+from fairwarning.cli.lookup import DEAD_LETTER, TARGET, with_id
 from fairwarning.cli.name_completion import complete_scope
 from fairwarning.cli.output import echo_json
 from fairwarning.cli.table_model import Card, Cell, Column, Listing, line
@@ -27,7 +28,7 @@ _SECRET_VARIABLE = "FAIRWARNING_NOTIFICATION_SECRET"  # noqa: S105  the name of 
     epilog="""\b
 Examples:
   fairwarning notification add webhook --name ops --url-file hook-url
-  fairwarning notification test 4f2a
+  fairwarning notification test ops
   fairwarning notification dead-letters
 """
 )
@@ -150,22 +151,26 @@ def list_notifications(session: Session) -> None:
     session.answer(found, lambda now: [notifications_table(found["notifications"], now)])
 
 
-@notification.command(epilog="Example: fairwarning notification remove 4f2a")
+@notification.command(epilog="Example: fairwarning notification remove ops")
 @click.argument("id")
 @why_option
 @connected
 def remove(session: Session, id: str, why: str | None) -> None:
-    """Remove the target ID, so that it gets no more notifications."""
-    done = session.api.delete("notifications", id, why=why)
+    """Remove the target ID (or its name), so that it gets no more notifications."""
+    api = session.api
+    done = with_id(api, TARGET, id, lambda whole: api.delete("notifications", whole, why=why))
     session.answer(done, lambda _: [line(f"Target {id} is removed.")])
 
 
-@notification.command(epilog="Example: fairwarning notification test 4f2a && echo it works")
+@notification.command(epilog="Example: fairwarning notification test ops && echo it works")
 @click.argument("id")
 @connected
 def test(session: Session, id: str) -> None:
-    """Send a test message to the target ID."""
-    done = session.api.post("notifications", id, "test", repeatable=False)
+    """Send a test message to the target ID (or its name)."""
+    api = session.api
+    done = with_id(
+        api, TARGET, id, lambda whole: api.post("notifications", whole, "test", repeatable=False)
+    )
     if session.as_json:
         echo_json(done)
     if not done["delivered"]:
@@ -179,8 +184,8 @@ def test(session: Session, id: str) -> None:
     epilog="""\b
 Examples:
   fairwarning notification dead-letters
-  fairwarning notification dead-letters --retry 81
-  fairwarning notification dead-letters --discard 81
+  fairwarning notification dead-letters --retry 019a
+  fairwarning notification dead-letters --discard 019a
 """,
 )
 @click.option("--retry", metavar="ID", help="Try to deliver this message again.")
@@ -191,14 +196,19 @@ def dead_letters(session: Session, retry: str | None, discard: str | None, why: 
     """List the messages that could not be delivered, or retry or discard one of them."""
     if retry and discard:
         raise click.UsageError("--retry and --discard exclude each other; give one of them")
+    api, letters = session.api, ("notifications", "dead-letters")
     if retry:
-        done = session.api.post("notifications", "dead-letters", retry, "retry", why=why)
+        done = with_id(
+            api, DEAD_LETTER, retry, lambda whole: api.post(*letters, whole, "retry", why=why)
+        )
         session.answer(done, lambda _: [line(f"{retry} will be tried again.")])
     elif discard:
-        done = session.api.delete("notifications", "dead-letters", discard, why=why)
+        done = with_id(
+            api, DEAD_LETTER, discard, lambda whole: api.delete(*letters, whole, why=why)
+        )
         session.answer(done, lambda _: [line(f"{discard} is forgotten.")])
     else:
-        found = session.api.pages("notifications", "dead-letters", key="deadLetters")
+        found = api.pages(*letters, key="deadLetters")
         session.answer(found, lambda _: [letters_table(found["deadLetters"])])
 
 

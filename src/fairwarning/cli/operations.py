@@ -4,24 +4,31 @@ import sys
 
 import click
 
-from fairwarning.cli.common_options import Session, confirm, connected, why_option
+from fairwarning.cli.common_options import (
+    Session,
+    confirm,
+    connected,
+    why_option,
+    yes_option,
+)
 from fairwarning.cli.name_completion import complete_instance
 from fairwarning.cli.wait import conclude, wait_option
 
 
-def _operation(name: str, told: str) -> click.Command:
+def _operation(name: str, told: str, example: str = "web-0") -> click.Command:
     epilog = (
-        f"\b\nExamples:\n  fairwarning {name} web-0\n"
-        f"  fairwarning {name} web-0 --wait --why 'it hangs'\n"
+        f"\b\nExamples:\n  fairwarning {name} {example}\n"
+        f"  fairwarning {name} {example} --wait --why 'it hangs'\n"
     )
 
     @click.command(name, help=told, epilog=epilog)
     @click.argument("instance", shell_complete=complete_instance)
+    @yes_option
     @wait_option
     @why_option
     @connected
-    def command(session: Session, instance: str, wait: bool, why: str | None) -> None:
-        if name == "delete" and sys.stdin.isatty():
+    def command(session: Session, instance: str, yes: bool, wait: bool, why: str | None) -> None:
+        if name == "delete" and not yes and sys.stdin.isatty():
             confirm(f"Delete {instance}?", yes=False)
         event = session.api.post("instances", instance, name, why=why)
         conclude(session, event, wait=wait)
@@ -49,4 +56,4 @@ delete = _operation(
     "Delete INSTANCE.\n\nIf its scale set has a terminate_notice, an event announces this first. "
     "Otherwise it is deleted at once.\n\nOn a terminal, the command asks for confirmation.",
 )
-evict = _operation("evict", f"Evict the Spot instance INSTANCE.{_NOTICE}")
+evict = _operation("evict", f"Evict the Spot instance INSTANCE.{_NOTICE}", "spot-0")

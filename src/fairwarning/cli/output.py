@@ -17,6 +17,9 @@ _PIPE_WIDTH = 10_000
 """The assumed width of a pipe. It is large, so rows are not cut and grep finds whole ids."""
 
 
+WIDTH_MAX = 100  # Wider lines are hard to read, however wide the terminal is.
+
+
 def echo_json(body: Any) -> None:
     click.echo(json.dumps(body, ensure_ascii=False))
 
@@ -27,6 +30,8 @@ def make_console(*, err: bool = False, width: int | None = None) -> "Console":
     stream = sys.stderr if err else sys.stdout
     if width is None and not stream.isatty():
         width = _PIPE_WIDTH
+    elif width is None:
+        width = min(Console().width, WIDTH_MAX)
     return Console(
         file=stream, width=width, highlight=False, markup=False, emoji=False, soft_wrap=False
     )

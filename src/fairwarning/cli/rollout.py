@@ -2,8 +2,9 @@
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from datetime import datetime
+from datetime import datetime, tzinfo
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import click
 
@@ -15,9 +16,10 @@ from fairwarning.cli.common_options import (
     why_option,
     yes_option,
 )
+from fairwarning.cli.lookup import ROLLOUT, with_id
 from fairwarning.cli.name_completion import complete_rollout, complete_scope
-from fairwarning.cli.table_model import Card, Cell, Column, Lines, Listing, Shown
-from fairwarning.cli.tables.cells import phase, short_scopes, when
+from fairwarning.cli.table_model import Card, Cell, Column, Lines, Listing, Shown, line
+from fairwarning.cli.tables.cells import phase, short_scopes, short_time, when
 from fairwarning.cli.times import human_duration, parse_duration_ms
 from fairwarning.common.escape import counted, several
 from fairwarning.core.refusals import Refused
@@ -130,7 +132,7 @@ def rollout_body(
 Examples:
   fairwarning rollout plan web workers --type reboot
   fairwarning rollout start web --type redeploy --window 'sat,sun 01:00-05:00'
-  fairwarning rollout pause 20261116-220000-4f2a9c
+  fairwarning rollout pause patches
 """
 )
 def rollout() -> None:
@@ -149,7 +151,7 @@ Examples:
 def plan(session: Session, **given: Any) -> None:
     """Show what a rollout would do and when. Nothing is announced."""
     found = session.api.post("rollouts", "plan", body=rollout_body(**given), repeatable=False)
-    session.answer(found, lambda now: plan_page(found, now))
+    session.answer(found, lambda now: plan_page(found, now, _zone(given["time_zone"])))
 
 
 @rollout.command(
@@ -172,7 +174,7 @@ def start(session: Session, yes: bool, why: str | None, **given: Any) -> None:
         for warning in planned["warnings"]:
             session.note(f"warning: {warning}")
     else:
-        session.tell(*plan_page(planned, session.clock.now()))
+        session.tell(*plan_page(planned, session.clock.now(), _zone(given["time_zone"])))
         confirm(f"Start these {counted(len(planned['steps']), 'step')}?", yes=False)
     made = session.api.post("rollouts", body=body, why=why)
     session.answer(made, lambda now: rollout_page(made, now))
@@ -194,24 +196,27 @@ def list_rollouts(session: Session, limit: int) -> None:
     session.answer(found, lambda now: [rollouts_table(found["rollouts"], now)])
 
 
-@rollout.command(epilog="Example: fairwarning rollout show 20261116-220000-4f2a9c")
+@rollout.command(epilog="Example: fairwarning rollout show patches")
 @click.argument("id", shell_complete=complete_rollout)
 @connected
 def show(session: Session, id: str) -> None:
-    """Show the rollout ID and each of its steps."""
-    found = session.api.get("rollouts", id)
+    """Show the rollout ID and each of its steps.
+
+    Its name, or a unique beginning of the id or the name, will do as ID.
+    """
+    api = session.api
+    found = with_id(api, ROLLOUT, id, lambda whole: api.get("rollouts", whole))
     session.answer(found, lambda now: rollout_page(found, now))
 
 
 def _verb(name: str, told: str) -> None:
-    @rollout.command(
-        name, help=told, epilog=f"Example: fairwarning rollout {name} 20261116-220000-4f2a9c"
-    )
+    @rollout.command(name, help=told, epilog=f"Example: fairwarning rollout {name} patches")
     @click.argument("id", shell_complete=complete_rollout)
     @why_option
     @connected
     def command(session: Session, id: str, why: str | None) -> None:
-        found = session.api.post("rollouts", id, name, why=why)
+        api = session.api
+        found = with_id(api, ROLLOUT, id, lambda whole: api.post("rollouts", whole, name, why=why))
         session.answer(found, lambda now: rollout_page(found, now))
 
 
@@ -225,9 +230,25 @@ _STEPS = (
     Column("ENDS"),
     Column("EVENT", whole=True),
 )
+_PLANNED = tuple(each for each in _STEPS if each.title not in ("PHASE", "EVENT"))
+
+
+def _zone(name: str | None) -> tzinfo | None:
+    """Return the time zone, or None (the local one) if none is asked for or it is unknown."""
+    try:
+        return ZoneInfo(name) if name else None
+    except (KeyError, ValueError, OSError):
+        return None  # The server refuses it, in its own words.
+
+
+def _zone_of(rollout: Json) -> tzinfo | None:
+    """Return the zone of the rollout's windows. Without windows the local zone is shown."""
+    has_zone = rollout.get("windows") or rollout.get("blackouts")
+    return _zone(rollout.get("timeZone")) if has_zone else None
 
 
 def rollout_page(rollout: Json, now: datetime) -> list[Shown]:
+    zone = _zone_of(rollout)
     windows = ", ".join(
         f"{','.join(each.get('days') or ())} {each['from']}-{each['to']}"
         for each in rollout.get("windows") or ()
@@ -247,13 +268,15 @@ def rollout_page(rollout: Json, now: datetime) -> list[Shown]:
             ("windows", Cell(f"{windows} {rollout.get('timeZone') or ''}" if windows else "")),
             ("blackouts", Cell(", ".join(rollout.get("blackouts") or ()))),
             ("description", Cell(rollout.get("description") or "")),
-            ("created", when(rollout.get("created"), now)),
+            ("created", when(rollout.get("created"), now, zone)),
             ("by", Cell(rollout.get("createdBy") or "")),
-            ("ended", when(rollout.get("ended"), now)),
+            ("why", Cell(rollout.get("why") or "")),
+            ("ended", when(rollout.get("ended"), now, zone)),
             ("outcome", Cell(rollout.get("outcome") or "")),
         ),
     )
-    return [card, _steps_table(rollout["steps"], now, with_events=True)]
+    steps = _steps_table(rollout["steps"], now, zone, _STEPS)
+    return [card, steps, _zone_line(now, zone)]
 
 
 def progress(steps: Sequence[Json]) -> str:
@@ -265,22 +288,32 @@ def progress(steps: Sequence[Json]) -> str:
     return f"{done} of {len(steps)} done{rest}"
 
 
-def _steps_table(steps: Sequence[Json], now: datetime, *, with_events: bool) -> Listing:
+def _steps_table(
+    steps: Sequence[Json], now: datetime, zone: tzinfo | None, columns: Sequence[Column]
+) -> Listing:
     names = short_scopes(step["scope"] for step in steps)
-    rows = tuple(_step_row(step, names[step["scope"]], now) for step in steps)
-    if not with_events:
-        return Listing(columns=_STEPS[:-1], rows=tuple(row[:-1] for row in rows), empty=_NOTHING)
-    return Listing(columns=_STEPS, rows=rows, empty=_NOTHING)
+    shown = [_STEPS.index(column) for column in columns]
+    rows = [_step_row(step, names[step["scope"]], now, zone) for step in steps]
+    return Listing(
+        columns=tuple(columns),
+        rows=tuple(tuple(row[number] for number in shown) for row in rows),
+        empty=_NOTHING,
+    )
+
+
+def _zone_line(now: datetime, zone: tzinfo | None) -> Lines:
+    local = now.astimezone(zone)
+    return line(f"Times are in {getattr(zone, 'key', None) or local.tzname()}.", "dim")
 
 
 _NOTHING = "There is nothing to do: these scopes have no running instances."
 
 
-def _step_row(step: Json, scope: str, now: datetime) -> tuple[Cell, ...]:
+def _step_row(step: Json, scope: str, now: datetime, zone: tzinfo | None) -> tuple[Cell, ...]:
     estimate = "~ " if step["phase"] == "waiting" else ""
 
     def at(name: str) -> Cell:
-        found = when(step.get(name), now)
+        found = short_time(step.get(name), now, zone)
         return Cell(f"{estimate}{found.text}", "dim") if estimate and found.text else found
 
     return (
@@ -314,12 +347,13 @@ _ROLLOUTS = (
 )
 
 
-def plan_page(plan: Json, now: datetime) -> list[Shown]:
+def plan_page(plan: Json, now: datetime, zone: tzinfo | None = None) -> list[Shown]:
+    """Return the steps of a plan in the asked time zone, its warnings, and when it would end."""
     steps = plan["steps"]
-    shown: list[Shown] = [_steps_table(steps, now, with_events=False)]
+    shown: list[Shown] = [_steps_table(steps, now, zone, _PLANNED)]
     notes = [(Cell(f"warning: {text}", "yellow"),) for text in plan.get("warnings") or ()]
     if plan.get("ends") and steps:
-        notes.append((Cell(f"It would end {when(plan['ends'], now).text}."),))
+        notes.append((Cell(f"It would end {when(plan['ends'], now, zone).text}."),))
     return [*shown, Lines(lines=tuple(notes))]
 
 

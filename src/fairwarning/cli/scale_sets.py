@@ -173,7 +173,7 @@ def model(session: Session, set: str, why: str | None, **notices: str | None) ->
     epilog="""\b
 Examples:
   fairwarning upgrade workers
-  fairwarning upgrade workers workers_0 workers_3
+  fairwarning upgrade workers workers_0 workers_2
 """
 )
 @_set_argument

@@ -44,6 +44,10 @@ from fairwarning.starter_fleet import STARTER_FLEET
 _IDLE_DAYS_MAX = 366  # A year; longer would mean never.
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _POLL = "/vm/{}/metadata/scheduledevents?api-version=2020-07-01"
+_KEPT_VIRTUAL = (
+    "warning: the clock is virtual and the store is kept, so its history will have times that the "
+    "real clock has not reached; use --store memory: to rehearse"
+)
 _CANNOT_START = (
     BadCertificate, BadStoreUrl, CannotCertify, CannotListen, NotOnThisMachine, Refused, StoreDown,
     TlsNeeded,
@@ -419,6 +423,8 @@ def _program(control_url: str) -> str:
 
 def _tell_ready(node: Node, store_url: str, poll: str | None, *, as_json: bool) -> None:
     urls, program = node.metadata_urls, _program(node.control_url)
+    if isinstance(node.clock, VirtualClock) and store_url != "memory:":
+        click.echo(_KEPT_VIRTUAL, err=True)
     if node.azure_trouble:
         click.echo(f"Azure's clients are not listened to: {node.azure_trouble}", err=True)
     if as_json:

@@ -12,6 +12,7 @@ import click
 
 from fairwarning.cli.click_types import duration
 from fairwarning.cli.common_options import Session, connected, why_option
+from fairwarning.cli.lookup import TOKEN, with_id
 from fairwarning.cli.output import echo_json
 from fairwarning.cli.table_model import Cell, Column, Listing, line
 from fairwarning.cli.tables.cells import when
@@ -25,7 +26,7 @@ _NAME_MAX = 64  # The longest name of a token.
 Examples:
   fairwarning token create --role operator --name ci --expires 90d
   fairwarning token list
-  fairwarning token revoke tok_4f2a
+  fairwarning token revoke ci
 """
 )
 def token() -> None:
@@ -106,13 +107,14 @@ def list_tokens(session: Session) -> None:
     session.answer(found, lambda now: [tokens_table(found["tokens"], now)])
 
 
-@token.command(epilog="Example: fairwarning token revoke tok_4f2a")
+@token.command(epilog="Example: fairwarning token revoke ci")
 @click.argument("id")
 @why_option
 @connected
 def revoke(session: Session, id: str, why: str | None) -> None:
-    """Revoke the token ID at once."""
-    done = session.api.delete("tokens", id, why=why)
+    """Revoke the token ID at once. Its name, or a unique beginning of either, will do."""
+    api = session.api
+    done = with_id(api, TOKEN, id, lambda whole: api.delete("tokens", whole, why=why))
     session.answer(done, lambda _: [line(f"Token {id} is revoked.")])
 
 

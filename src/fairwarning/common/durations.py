@@ -58,15 +58,25 @@ def format_iso_duration(duration_ms: int) -> str:
     return f"PT{text or '0S'}"
 
 
+def human_ms(duration_ms: int) -> str:
+    """Return the exact duration in words, like `15 min 11 s`. Below a second it is in ms."""
+    if 0 < duration_ms < 1000:
+        return f"{duration_ms} ms"
+    return " ".join(_in_units(duration_ms // 1000)) or "0 s"
+
+
 def human_s(seconds: float) -> str:
     """Return the duration in its two largest units, like `14 min`, `1 h 5 min` or `7 s`."""
-    rest = max(0, int(seconds))
+    return " ".join(_in_units(max(0, int(seconds)))[:2]) or "0 s"
+
+
+def _in_units(seconds: int) -> list[str]:
     parts = []
     for unit, name in zip(_UNITS_S, _UNIT_NAMES, strict=True):
-        count, rest = divmod(rest, unit)
+        count, seconds = divmod(seconds, unit)
         if count:
             parts.append(f"{count} {name}")
-    return " ".join(parts[:2]) or "0 s"
+    return parts
 
 
 def _total_ms(counts: tuple[str, ...]) -> int:

@@ -20,7 +20,7 @@ from collections.abc import Collection, Mapping
 
 from msgspec.structs import replace
 
-from fairwarning.common.durations import format_iso_duration
+from fairwarning.common.durations import human_ms
 from fairwarning.core.commands import Declare, Operate
 from fairwarning.core.deleting import is_due_terminate, pending_terminate, stayers, takes_away
 from fairwarning.core.instants import Instant
@@ -91,7 +91,7 @@ def _terminate(
         raise Refused(
             Code.INSTANCE_HAS_NOTICE,
             f"instance {instance.name!r} of {scope.id} is watched and has a terminate notice of "
-            f"{format_iso_duration(notice_ms)}; delete it, so that it is warned first",
+            f"{human_ms(notice_ms)}; delete it, so that it is warned first",
         )
     delete = Operate(event_id=event_id, kind=OperationKind.DELETE, instance=instance.name)
     return replace(operation_event(scope, delete, now), update_domain=update_domain)

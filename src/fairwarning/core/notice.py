@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
-from fairwarning.common.durations import format_iso_duration, parse_duration_ms
+from fairwarning.common.durations import human_ms, parse_duration_ms
 from fairwarning.core.instants import MINUTE_MS, SECOND_MS, Instant, later, to_whole_second
 from fairwarning.core.limits import NOT_BEFORE_AHEAD_MS_MAX
 from fairwarning.core.model import (
@@ -75,16 +75,16 @@ def refuse_lowered_notice(policy: Policy, *, test: bool) -> None:
         if notice_ms < floor_ms:
             raise Refused(
                 Code.NOTICE_NOT_LOWERABLE,
-                f"the minimum notice of {event_type} is {format_iso_duration(floor_ms)}; it can be "
-                f"raised, and lowered to {format_iso_duration(max(notice_ms, 0))} only in a fleet "
+                f"the minimum notice of {event_type} is {human_ms(floor_ms)}; it can be "
+                f"raised, and lowered to {human_ms(max(notice_ms, 0))} only in a fleet "
                 "marked `test = true`",
             )
         if notice_ms > NOT_BEFORE_AHEAD_MS_MAX:
             raise Refused(
                 Code.NOTICE_NOT_LOWERABLE,
-                f"a minimum notice of {format_iso_duration(notice_ms)} for {event_type} is longer "
+                f"a minimum notice of {human_ms(notice_ms)} for {event_type} is longer "
                 f"than the farthest NotBefore; use at most "
-                f"{format_iso_duration(NOT_BEFORE_AHEAD_MS_MAX)}",
+                f"{human_ms(NOT_BEFORE_AHEAD_MS_MAX)}",
             )
 
 
@@ -104,20 +104,19 @@ def not_before(
     if chosen < now:
         raise Refused(
             Code.NOTICE_TOO_SHORT,
-            f"NotBefore would be {format_iso_duration(now - chosen)} in the past; choose a later "
-            "time",
+            f"NotBefore would be {human_ms(now - chosen)} in the past; choose a later time",
         )
     if chosen < now + floor_ms:
         raise Refused(
             Code.NOTICE_TOO_SHORT,
-            f"{event_type} needs at least {format_iso_duration(floor_ms)} of notice and this "
-            f"leaves {format_iso_duration(max(chosen - now, 0))}; choose a later time, or mark "
+            f"{event_type} needs at least {human_ms(floor_ms)} of notice and this "
+            f"leaves {human_ms(max(chosen - now, 0))}; choose a later time, or mark "
             "the fleet `test = true` to rehearse with less",
         )
     if chosen > now + NOT_BEFORE_AHEAD_MS_MAX:
         raise Refused(
             Code.NOT_BEFORE_TOO_FAR,
-            f"NotBefore may be at most {format_iso_duration(NOT_BEFORE_AHEAD_MS_MAX)} ahead; "
+            f"NotBefore may be at most {human_ms(NOT_BEFORE_AHEAD_MS_MAX)} ahead; "
             "announce the event nearer to its time",
         )
     return chosen
@@ -147,7 +146,7 @@ def refuse_terminate_notice(notice_ms: int) -> None:
     if not TERMINATE_NOTICE_MS_MIN <= notice_ms <= TERMINATE_NOTICE_MS_MAX:
         raise Refused(
             Code.TERMINATE_NOTICE_INVALID,
-            f"the terminate notice {format_iso_duration(max(notice_ms, 0))} is out of range; "
+            f"the terminate notice {human_ms(max(notice_ms, 0))} is out of range; "
             "choose from PT5M to PT15M",
         )
 
@@ -156,6 +155,6 @@ def refuse_reimage_notice(notice_ms: int) -> None:
     if notice_ms != REIMAGE_NOTICE_MS:
         raise Refused(
             Code.REIMAGE_NOTICE_INVALID,
-            f"the reimage notice {format_iso_duration(max(notice_ms, 0))} is not possible; choose "
+            f"the reimage notice {human_ms(max(notice_ms, 0))} is not possible; choose "
             "PT15M, or leave it out",
         )

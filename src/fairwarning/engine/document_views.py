@@ -28,6 +28,7 @@ from typing import NamedTuple
 from fairwarning.core.commands import BeginAnew
 from fairwarning.core.model import InstanceName, Roster, Scope, ScopeId
 from fairwarning.core.refusals import Refused
+from fairwarning.core.scope_names import resource_of
 from fairwarning.engine.address_index import AddressIndex
 from fairwarning.engine.protocols import Entry, Receipt, Signal, Store, StoreDown
 from fairwarning.engine.rereads import Rereads, batches
@@ -443,13 +444,6 @@ class Views:
             self._by_name[member.name] = rest
         else:
             del self._by_name[member.name]
-
-
-def resource_of(id: ScopeId) -> ScopeId:
-    """Return the id without its placement group."""
-    whole, _, group = id.rpartition("/")
-    is_group = group.isdigit() and id.split("/")[2:3] == ["scale-set"]
-    return ScopeId(whole) if is_group else id
 
 
 def _by_resource(ids: Iterable[ScopeId]) -> Mapping[str, Sequence[ScopeId]]:

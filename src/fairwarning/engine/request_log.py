@@ -29,6 +29,8 @@ class Request(Struct, frozen=True, kw_only=True):
     """The event ids that the request approves, as the caller wrote them."""
     fault: FaultKind | None
     """The fault that struck the request, or None."""
+    hint: str = ""
+    """Why the request was refused and what an operator can do, or an empty text."""
 
 
 class Requests:

@@ -137,7 +137,7 @@ class RolloutRunner:
         """Announce and withdraw what `next` says. Returns False if a command was refused."""
         by = Actor(kind="rollout", name=rollout.id)
         orders: tuple[Announce | Withdraw, ...] = next.withdraw + next.announce
-        return all([await self._submit(each, by, rollout.spec.name) for each in orders])
+        return all([await self._submit(each, by, _reason(rollout)) for each in orders])
 
     async def _submit(self, what: Announce | Withdraw, by: Actor, why: str) -> bool:
         try:
@@ -184,3 +184,8 @@ class RolloutRunner:
             return (await self._store.find_event(event_id))[1]
         except Refused:
             return None
+
+
+def _reason(rollout: Rollout) -> str:
+    """Return why the rollout announces events: its name and its creator's reason."""
+    return ": ".join(each for each in (rollout.spec.name, rollout.why) if each)

@@ -99,6 +99,7 @@ class Rollouts:
                 spec=spec,
                 created_ms=now,
                 created_by=by,
+                why=why,
                 steps=await self._apart(
                     checked_steps, spec, scopes, now, is_long=_is_long(spec, scopes)
                 ),

@@ -60,6 +60,8 @@ class Plan(Struct, frozen=True, kw_only=True):
     changes: tuple[FleetChange, ...] = ()
     kept: tuple[ScopeId, ...] = ()
     """The scopes that are not in the file and that a file may not remove."""
+    warnings: tuple[str, ...] = ()
+    """What is allowed and may surprise, such as a name that two sets share."""
     declares: tuple[Step, ...] = ()
     """The declarations to submit, in this order, before `creates`."""
     creates: tuple[Scope, ...] = ()

@@ -29,7 +29,12 @@ from fairwarning.core.resources import (
 from fairwarning.core.scale_sets import declared_rosters
 from fairwarning.fleet_file.model import Fleet, FleetChange, Plan, Step
 from fairwarning.fleet_file.partial_declaration import completed, kept, stands
-from fairwarning.fleet_file.plan_summary import changes_of, changes_of_empty_set, changes_of_new
+from fairwarning.fleet_file.plan_summary import (
+    changes_of,
+    changes_of_empty_set,
+    changes_of_new,
+    shared_names,
+)
 
 PRUNED_ORIGINS = frozenset({"file", "starter"})
 CONFIRMATION_CHARS = 16  # 64 bits: two previews never have the same text by accident.
@@ -97,6 +102,12 @@ def plan(
     return Plan(
         changes=tuple(changes),
         kept=tuple(each.id for each in others if prune and each.id not in pruned),
+        warnings=shared_names(
+            [
+                *((id, roster) for id, roster in rosters.items() if id not in pruned),
+                *((each.id, each.roster) for each in others if each.id not in pruned),
+            ]
+        ),
         declares=tuple(
             replace(
                 step,

@@ -2,11 +2,11 @@
 it.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from fairwarning.common.durations import format_iso_duration
+from fairwarning.common.durations import human_ms
 from fairwarning.core.declare import Names, cancelled_by, declared, leaving
 from fairwarning.core.deleting import is_due_terminate, pending_terminate
 from fairwarning.core.model import (
@@ -21,8 +21,10 @@ from fairwarning.core.model import (
     ScopeId,
 )
 from fairwarning.core.notice import operation_notice_ms
+from fairwarning.core.scope_names import short_name
 from fairwarning.fleet_file.model import Action, FleetChange
 
+WARNINGS_MAX = 10  # More would bury the changes.
 NAMES_SHOWN_MAX = 5  # A line of a plan stays readable.
 
 
@@ -57,6 +59,27 @@ def changes_of_empty_set(scope: Scope, wanted: Roster) -> tuple[FleetChange, ...
     return (_of_scope(action, scope.id, "no instances"),)
 
 
+def shared_names(rosters: Iterable[tuple[ScopeId, Roster]]) -> tuple[str, ...]:
+    """Return a warning for each name that instances of several scopes have, up to a limit."""
+    holders: dict[InstanceName, list[ScopeId]] = {}
+    for scope_id, roster in rosters:
+        for each in roster.live:
+            holders.setdefault(each.name, []).append(scope_id)
+    shared = {name: sorted(ids) for name, ids in holders.items() if len(ids) > 1}
+    warnings = [_shared_name(name, ids) for name, ids in list(shared.items())[:WARNINGS_MAX]]
+    if len(shared) > WARNINGS_MAX:
+        warnings.append(f"{len(shared) - WARNINGS_MAX} more names are in several sets too")
+    return tuple(warnings)
+
+
+def _shared_name(name: InstanceName, ids: Sequence[ScopeId]) -> str:
+    ways = [f"{short_name(each, ids)}/{name}" for each in ids[:NAMES_SHOWN_MAX]]
+    return (
+        f"{len(ids)} sets have an instance {name}: write {' or '.join(ways)} in commands, and "
+        f"/vm/{ways[0]} on a loopback endpoint"
+    )
+
+
 def _leaver(scope: Scope, instance: Instance) -> FleetChange | None:
     """Return the change that removes the instance by a Terminate event. It is None if that event is
     pending already.
@@ -68,7 +91,7 @@ def _leaver(scope: Scope, instance: Instance) -> FleetChange | None:
         action=Action.REMOVE,
         what=f"instance {instance.name}",
         scope=scope.id,
-        detail=f"leaves by a Terminate event, with {format_iso_duration(notice_ms)} of notice",
+        detail=f"leaves by a Terminate event, with {human_ms(notice_ms)} of notice",
         terminate_notice_ms=notice_ms,
     )
 
@@ -108,7 +131,7 @@ def _unwarned(change: FleetChange, scope: Scope, instance: Instance) -> FleetCha
     notice_ms = _notice_ms(scope, instance)
     return replace(
         change,
-        detail=f"leaves at once, without its {format_iso_duration(notice_ms)} of notice",
+        detail=f"leaves at once, without its {human_ms(notice_ms)} of notice",
         terminate_notice_ms=notice_ms,
         without_notice=True,
     )
@@ -166,7 +189,7 @@ def _policy(policy: Policy) -> dict[str, str]:
         "user redeploy": policy.approve_user_redeploy,
         "all instances down": policy.approve_all_instances_down,
     }
-    notice = {str(type): format_iso_duration(ms) for type, ms in policy.notice_ms.items()}
+    notice = {str(type): human_ms(ms) for type, ms in policy.notice_ms.items()}
     return {
         "approved in advance": _list(tuple(name for name, is_so in agreed.items() if is_so)),
         "notice": _pairs(notice),
@@ -204,4 +227,4 @@ def _pairs(pairs: Mapping[str, str]) -> str:
 
 
 def _duration(duration_ms: int | None) -> str:
-    return "none" if duration_ms is None else format_iso_duration(duration_ms)
+    return "none" if duration_ms is None else human_ms(duration_ms)

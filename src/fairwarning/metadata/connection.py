@@ -23,6 +23,7 @@ from fairwarning.metadata.polls import is_behind
 from fairwarning.metadata.requests import Kind, Request, parse_request
 from fairwarning.metadata.responses import (
     BROKEN,
+    NO_METADATA_HEADER,
     OUT_OF_SERVICE,
     TOO_MANY_REQUESTS,
     Response,
@@ -234,6 +235,8 @@ class Connection(ExpiringConnection, asyncio.Protocol):
         request = parse_request(received.head, self._state.rules)
         if isinstance(request, Response):
             self._state.tell_refused(received.head, request)
+            if request is NO_METADATA_HEADER and received.head.method == "POST":
+                self._tell_of_missing_header(received)
             self._decline(request, closes=closes, has_body=received.head.method != "HEAD")
             return
         if self._state.must_inspect and self._is_struck(request, received, closes):
@@ -252,6 +255,14 @@ class Connection(ExpiringConnection, asyncio.Protocol):
         else:
             work = self._answer(request, member, received.body, closes)
             self.begin(work, ends_early=self._state.handlers.is_delayed(request, member))
+
+    def _tell_of_missing_header(self, received: ReceivedRequest) -> None:
+        """Tell the operator of an approval that is refused only for want of the header."""
+        approval = self._state.lenient_post.approval_in(received.head)
+        if approval is not None:
+            member = self.find_caller(approval)
+            if not isinstance(member, Response):
+                self._state.tell_no_header(member, approval, received)
 
     def _decline(self, refusal: Response, *, closes: bool, has_body: bool) -> None:
         """Send a refusal. The request counts for the rate limit if the address has an instance."""

@@ -16,6 +16,7 @@ from fairwarning.metadata.handlers import Handlers
 from fairwarning.metadata.http_parser import ReceivedRequest
 from fairwarning.metadata.identity import Callers
 from fairwarning.metadata.known_polls import KnownPolls
+from fairwarning.metadata.lenient_post import HINT, LenientPostHints
 from fairwarning.metadata.polls import Polls
 from fairwarning.metadata.rate_limit import RateLimit
 from fairwarning.metadata.request_watchers import (
@@ -98,6 +99,8 @@ class EndpointState:
         self.faults = FaultInjector(faults, views, handlers, varying)
         self.watchers: list[Watcher] = []
         self.refusal_watchers: list[RefusalWatcher] = []
+        self._hint_watchers: list[Watcher] = []
+        self.lenient_post = LenientPostHints(rules)
         # A known poll is answered without parsing, so it would miss the faults if it stayed known.
         faults.listen(lambda _: self._forget_polls())
         self._tasks: set[asyncio.Task[None]] = set()
@@ -107,21 +110,42 @@ class EndpointState:
         """Whether every request must be parsed, because a fault is set or there is a watcher."""
         return self.faults.is_on or bool(self.watchers)
 
-    def watch(self, watcher: Watcher) -> None:
-        """Call the watcher for every request from now on."""
+    def watch(self, watcher: Watcher, *, hears_refused: bool = False) -> None:
+        """Call the watcher for every request from now on.
+
+        With `hears_refused`, also for approvals that are refused for want of the Metadata header.
+        """
         self.watchers.append(watcher)
+        if hears_refused:
+            self._hint_watchers.append(watcher)
         self._forget_polls()
 
     def unwatch(self, watcher: Watcher) -> None:
         """Stop calling this watcher. Raises ValueError if it does not watch."""
         self.watchers.remove(watcher)
+        if watcher in self._hint_watchers:
+            self._hint_watchers.remove(watcher)
+
+    def tell_no_header(self, member: Member, request: Request, received: ReceivedRequest) -> None:
+        """Log, and tell the watchers of refusals, that only a header was missing."""
+        self.lenient_post.log(member)
+        self.tell(member, request, received, None, hint=HINT)
 
     def tell(
-        self, member: Member, request: Request, received: ReceivedRequest, fault: Fault | None
+        self,
+        member: Member,
+        request: Request,
+        received: ReceivedRequest,
+        fault: Fault | None,
+        *,
+        hint: str = "",
     ) -> None:
-        """Call all watchers with a request and the fault that answers it, if any."""
+        """Call all watchers with a request and the fault that answers it, if any.
+
+        A request with a hint was refused, and goes only to those who want to hear of such.
+        """
         agents = received.head.values("user-agent")
-        for watcher in self.watchers:
+        for watcher in self._hint_watchers if hint else self.watchers:
             watcher(
                 ObservedRequest(
                     at_ms=self.handlers.now(),
@@ -133,6 +157,7 @@ class EndpointState:
                     user_agent=agents[0] if agents else "",
                     body=received.body,
                     fault=fault.kind if fault else None,
+                    hint=hint,
                 )
             )
 

@@ -1,16 +1,18 @@
 """Decides which instance sent a request. No header that a client can set decides this.
 
 The source address decides, with two exceptions that the operator must allow. On a loopback
-listener, the base path /vm/NAME names the instance, so that one laptop can play a whole fleet. From
-a proxy's address, a header names it, with an HMAC that only the proxy can make, as in OpenStack's
-metadata proxy. Requests of a browser also come from loopback, so requests there are refused if a
-web page may have sent them.
+listener, the base path /vm/NAME or /vm/SET/NAME names the instance, so that one laptop can play a
+whole fleet. From a proxy's address, a header names it, with an HMAC that only the proxy can make,
+as in OpenStack's metadata proxy. Requests of a browser also come from loopback, so requests
+there are refused if a web page may have sent them.
 """
 
 import hashlib
 import hmac
 import ipaddress
+from collections.abc import Sequence
 
+from fairwarning.core.scope_names import is_meant, short_name
 from fairwarning.engine.document_views import Views
 from fairwarning.engine.scope_view import Member
 from fairwarning.metadata.requests import Request
@@ -85,13 +87,15 @@ class Callers:
         """Return the instance of this name, or an error if there is none or more than one. Only
         with `hints` the error names scopes and other instances.
         """
-        found = self._views.by_name(name)
+        set_name, _, last = name.rpartition("/")
+        found = self._views.by_name(last)
+        if set_name:
+            found = [each for each in found if is_meant(each.view.scope_id, set_name)]
         if len(found) == 1:
             return found[0]
         if found:
-            scopes = ", ".join(sorted(each.view.scope_id for each in found)[:_HINT_NAMES_MAX])
-            where = f": {scopes}" if hints else ""
-            return error(404, f"Not found. Several scopes have an instance {name}{where}")
+            where = _ways_to_name(last, found) if hints else ""
+            return error(404, f"Not found. Several scopes have an instance {last}{where}")
         known = self._known() if hints else ""
         return error(404, f"Not found. No instance is called {name}{known}")
 
@@ -104,3 +108,10 @@ class Callers:
     def _known(self) -> str:
         names = self._views.some_names(_HINT_NAMES_MAX)
         return f"; there is, for example, {', '.join(names)}" if names else "; the fleet is empty"
+
+
+def _ways_to_name(name: str, found: Sequence[Member]) -> str:
+    """Return how to name each of several instances that have the same name."""
+    scopes = sorted(each.view.scope_id for each in found)
+    ways = [f"/vm/{short_name(each, scopes)}/{name}" for each in scopes[:_HINT_NAMES_MAX]]
+    return f"; write {' or '.join(ways)}"

@@ -25,6 +25,8 @@ class ObservedRequest(Struct, frozen=True, kw_only=True):
     body: bytes
     fault: FaultKind | None
     """The injected fault that answered the request. It is None if there was no fault."""
+    hint: str = ""
+    """Why the request was refused and what an operator can do. It is empty if it was not."""
 
 
 class RefusedRequest(Struct, frozen=True, kw_only=True):
@@ -68,6 +70,7 @@ def record_requests(requests: Requests) -> Watcher:
                     agent=observed.user_agent[:AGENT_CHARS_MAX],
                     events=_approved(observed),
                     fault=observed.fault,
+                    hint=observed.hint,
                 )
             )
 

@@ -26,7 +26,7 @@ _EVENT_VERSIONS = [version.name for version in VERSIONS]
 _FORMS = {version.name: 2 * n for n, version in enumerate((*VERSIONS, PREVIEW))}
 _ABSOLUTE = re.compile(r"^http://([^/?]*)(?=/)", re.IGNORECASE)
 """A target that is a whole URL. RFC 9112 3.2.2 says that a server must accept it."""
-_BASE_PATH = re.compile(r"/(?i:vm)/([^/]+)(/.*)", re.DOTALL)
+NAME_PARTS_MAX = 6  # The parts of a scope's whole id, and the name.
 AGENT_CHARS_MAX = 100  # It is kept for each instance.
 QUERIES_CACHED_MAX = 256  # There are few versions, and few values of `wait`.
 HOSTS_CACHED_MAX = 256  # Clients use a handful of addresses.
@@ -65,7 +65,9 @@ class Request(Struct, frozen=True, kw_only=True):
     tag: str = ""
     wait_s: int = 0
     vm: str | None = None
-    """The instance in the base path /vm/NAME. Only a loopback listener accepts it."""
+    """The instance in the base path, `NAME` of /vm/NAME or `SET/NAME` of /vm/SET/NAME. Only a
+    loopback listener accepts it.
+    """
     proxied: tuple[str, str] | None = None
     """`X-Instance-ID` and its unverified signature, or None unless each was sent once."""
     is_forwarded: bool = False
@@ -84,10 +86,7 @@ def parse_request(head: Head, rules: EndpointRules) -> Request | Response:
     target, _, query = _ABSOLUTE.sub("", head.target).partition("?")
     if not target.startswith("/"):
         return responses.NOT_FOUND
-    vm, path = None, unquote(target)
-    if match := _BASE_PATH.fullmatch(path):
-        vm, path = match.groups()
-    parts = [part for part in path.split("/") if part]
+    vm, parts = _without_base_path([part for part in unquote(target).split("/") if part])
     if not parts or parts[0].lower() != "metadata":
         return responses.NOT_FOUND
     parameters = _parameters(query)
@@ -100,6 +99,16 @@ def parse_request(head: Head, rules: EndpointRules) -> Request | Response:
     if refusal is not None:
         return refusal
     return _with_caller(found, head, vm)
+
+
+def _without_base_path(parts: list[str]) -> tuple[str | None, list[str]]:
+    """Return the name in /vm/NAME or /vm/SET/NAME, or None, and the path after it."""
+    if parts[:1] and parts[0].lower() == "vm":
+        # An instance may be called `metadata`, so the name has one part at least.
+        for end in range(2, min(len(parts), NAME_PARTS_MAX + 2)):
+            if parts[end].lower() == "metadata":
+                return "/".join(parts[1:end]), parts[end:]
+    return None, parts
 
 
 # This is cached, because most clients send the same query again and again.

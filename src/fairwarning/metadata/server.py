@@ -232,9 +232,9 @@ class MetadataServer:
         """Return how many responses were sent since the start."""
         return self._state.polls.varying.count
 
-    def watch(self, watcher: Watcher) -> None:
+    def watch(self, watcher: Watcher, *, hears_refused: bool = False) -> None:
         """Call the watcher for every request from now on. Then every poll is parsed."""
-        self._state.watch(watcher)
+        self._state.watch(watcher, hears_refused=hears_refused)
 
     def unwatch(self, watcher: Watcher) -> None:
         self._state.unwatch(watcher)

@@ -66,6 +66,7 @@ class Prepared:
 
     kept: list[str] = field(default_factory=list)
     confirm: str | None = None
+    warnings: list[str] = field(default_factory=list)
     changes: list[schemas.FleetChange] = field(default_factory=list)
     declares: list[bytes] = field(default_factory=list)
     """Pickled batches of steps. Each batch is unpickled only when it is carried out."""
@@ -116,7 +117,7 @@ def planned_frames(wish: Wish, current: Sequence[Scope], instances_max: int) -> 
     except Refused as refused:
         yield _frame(b"R", (refused.code.value, refused.message))
         return
-    yield _frame(b"H", (list(found.kept), confirmation(found) or None))
+    yield _frame(b"H", (list(found.kept), confirmation(found) or None, list(found.warnings)))
     for changes in _batches(found.changes):
         yield b"C" + msgspec.json.encode([change_of(each) for each in changes])
     if wish.is_preview:
@@ -190,7 +191,7 @@ async def _understood(frames: Sequence[bytes]) -> Prepared:
                 word, message = _loaded(content)
                 raise Refused(Code(word), message)
             case b"H":
-                made.kept, made.confirm = _loaded(content)
+                made.kept, made.confirm, made.warnings = _loaded(content)
             case b"C":
                 made.changes += msgspec.json.decode(content, type=list[schemas.FleetChange])
             case b"D":

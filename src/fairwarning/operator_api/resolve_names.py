@@ -5,7 +5,8 @@ from collections.abc import Iterable
 from fairwarning.core.model import InstanceName, Scope, ScopeId
 from fairwarning.core.new_events import deleted_instance
 from fairwarning.core.refusals import Refused
-from fairwarning.engine.document_views import Views, resource_of
+from fairwarning.core.scope_names import is_meant, resource_of
+from fairwarning.engine.document_views import Views
 from fairwarning.operator_api.context import Control
 from fairwarning.operator_api.problems import Problem, of_refusal
 from fairwarning.operator_api.scale_sets import groups_of
@@ -20,7 +21,7 @@ def find_scope(views: Views, name: str) -> ScopeId:
     """
     if views.has_scope(ScopeId(name)):
         return ScopeId(name)
-    found = sorted(id for id in views.scopes_called(_last(name)) if _is_meant(id, name))
+    found = sorted(id for id in views.scopes_called(_last(name)) if is_meant(id, name))
     if not found:
         raise _no_scope(name)
     return _only(name, found)
@@ -33,7 +34,7 @@ def find_scopes(views: Views, name: str) -> list[ScopeId]:
     """
     if views.has_scope(ScopeId(name)):
         return [ScopeId(name)]
-    found = [id for id in views.scopes_called(_last(name)) if _is_meant(id, name)]
+    found = [id for id in views.scopes_called(_last(name)) if is_meant(id, name)]
     if not found:
         raise _no_scope(name)
     meant = _only(name, sorted({resource_of(id) for id in found}))
@@ -49,7 +50,7 @@ def find_instance(views: Views, name: str) -> tuple[ScopeId, InstanceName]:
     scope_name, _, last = name.rpartition("/")
     members = views.by_name(last)
     if scope_name:
-        members = [each for each in members if _is_meant(each.view.scope_id, scope_name)]
+        members = [each for each in members if is_meant(each.view.scope_id, scope_name)]
     if not members:
         raise _no_instance(views, name)
     found = sorted(f"{each.view.scope_id}/{each.name}" for each in members)
@@ -62,7 +63,7 @@ async def find_resource(control: Control, name: str) -> list[Scope]:
 
     Raises Problem if there is no such resource, or more than one.
     """
-    found = [id for id in control.views.scopes_called(_last(name)) if _is_meant(id, name)]
+    found = [id for id in control.views.scopes_called(_last(name)) if is_meant(id, name)]
     first = {resource_of(id): id for id in sorted(found, reverse=True)}
     if not first:
         raise _no_scope(name)
@@ -98,21 +99,13 @@ def _last(name: str) -> str:
     return name.rpartition("/")[2]
 
 
-def _is_meant(id: str, name: str) -> bool:
-    """Return whether `name` means the id `SUB/GROUP/kind/resource`, or `…/resource/0` in a set."""
-    if id == name or id.endswith(f"/{name}"):
-        return True
-    whole = resource_of(ScopeId(id))
-    return whole != id and (whole == name or whole.endswith(f"/{name}"))
-
-
 def _no_instance(views: Views, name: str) -> Problem:
     scope_name, _, last = name.rpartition("/")
-    if any(_is_meant(id, name) for id in views.scopes_called(last)):
+    if any(is_meant(id, name) for id in views.scopes_called(last)):
         hint = "it is a scope, so name its update domain too, or one of its instances"
         return Problem(404, "unknown-instance", f"there is no instance {name[:100]!r}; {hint}")
     for id in views.deleted(last):
-        if not scope_name or _is_meant(id, scope_name):
+        if not scope_name or is_meant(id, scope_name):
             return of_refusal(deleted_instance(id, InstanceName(last)))
     return Problem(
         404,

@@ -311,6 +311,8 @@ class FleetPlan(Out):
     kept: list[str]
     confirm: str | None
     """The code that confirms which instances leave without notice; null if none do."""
+    warnings: list[str] = []
+    """What is allowed and may surprise, such as a name that two sets share."""
     terminates: list[str] = []
     """The ids of the Terminate events that this change has created."""
 

@@ -81,8 +81,8 @@ def test_a_notice_that_is_longer_than_every_window_is_refused_and_says_so() -> N
     refused = refusal(replace(REBOOT, notice_ms=HOUR_MS, duration_s=60, windows=windows))
     assert refused.code is Code.ROLLOUT_INVALID
     assert refused.message == (
-        "'web' needs PT1H1M11S from the announcement to the end of the impact, and no window is "
-        "open for more than PT45M at a time; give less notice, or make the windows longer"
+        "'web' needs 1 h 1 min 11 s from the announcement to the end of the impact, and no window "
+        "is open for more than 45 min at a time; give less notice, or make the windows longer"
     )
 
 

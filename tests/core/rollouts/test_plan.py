@@ -130,7 +130,7 @@ def test_the_plan_warns_of_what_an_operator_may_not_expect() -> None:
     assert f"{place}/one-domain: all instances are in one update domain" in " ".join(warnings)
     assert "no instance has ever asked for its events" in " ".join(warnings)
     assert f"{place}/more-3 and 2 more" in " ".join(warnings)
-    assert "nobody says how long a Redeploy takes, so the plan assumes PT1M" in " ".join(warnings)
+    assert "nobody says how long a Redeploy takes, so the plan assumes 1 min" in " ".join(warnings)
 
 
 def test_a_plan_for_a_scope_that_is_heard_and_a_known_duration_has_no_warnings() -> None:

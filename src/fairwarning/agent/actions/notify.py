@@ -14,7 +14,10 @@ from fairwarning.agent.actions.processes import run
 from fairwarning.agent.model import Notify
 from fairwarning.common.url_redaction import redacted
 
-NO_PACKAGE = "notify needs Apprise; run pip install apprise"
+NO_PACKAGE = (
+    "notify needs Apprise; install the extra `chat`: pip install 'fairwarning-client[chat]', or "
+    "'fairwarning[chat]' beside the server"
+)
 _WHY = {
     send_notification.NO_PACKAGE: NO_PACKAGE,
     send_notification.NO_SERVICE: (

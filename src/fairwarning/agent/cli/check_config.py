@@ -8,13 +8,14 @@ import click
 from fairwarning.agent.cli.main import config_option, json_option, load
 from fairwarning.agent.config import BadConfig
 from fairwarning.agent.model import Phase
+from fairwarning.agent.preflight import missing
 from fairwarning.agent.rules import never_taken
 from fairwarning.common.escape import one_line
 
 _EXAMPLES = """\b
 Examples:
   fairwarning agent check-config agent.toml
-  fairwarning agent check-config /etc/fairwarning/agent.toml --json
+  fairwarning agent check-config agent.toml --json
 """
 
 
@@ -25,7 +26,9 @@ Examples:
 def check_config(file: Path | None, path: Path, is_json: bool) -> None:
     """Report every mistake in FILE.
 
-    Without FILE, the file of --config is checked.
+    It also warns of what would fail only when an event has come: a program, file, socket, unit or
+    Apprise that is not there, a state that cannot be written, and rights that kubectl lacks. Run it
+    on the VM, as the user of the agent. Without FILE, the file of --config is checked.
     """
     path = file or path
     try:
@@ -37,6 +40,7 @@ def check_config(file: Path | None, path: Path, is_json: bool) -> None:
         f"rule {late.name!r} is never taken: {early.name!r} before it takes all that it could"
         for late, early in never_taken(config)
     ]
+    warnings += missing(config)
     if is_json:
         names = [rule.name for rule in config.rules]
         shown = {"ok": True, "rules": names, "mistakes": [], "warnings": warnings}
@@ -48,7 +52,7 @@ def check_config(file: Path | None, path: Path, is_json: bool) -> None:
         counts = [f"{len(actions)} {phase}" for phase, actions in lists if actions]
         click.echo(f"  {rule.name}: {', '.join(counts) or 'no actions'}")
     for each in warnings:
-        click.echo(f"{path}: {each}", err=True)
+        click.echo(one_line(f"{path}: warning: {each}"), err=True)
 
 
 def _tell_mistakes(path: Path, bad: BadConfig, *, is_json: bool) -> None:

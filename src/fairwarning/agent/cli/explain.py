@@ -1,13 +1,13 @@
 """`fairwarning agent explain` shows which rule an event takes, and why."""
 
 import json
-from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import click
 
+from fairwarning.agent.cli.event_options import MadeUpEvent, event_options
 from fairwarning.agent.cli.main import (
     config_option,
     json_option,
@@ -22,13 +22,12 @@ from fairwarning.agent.model import Approve, Config
 from fairwarning.agent.records import Memory, Record
 from fairwarning.agent.rules import Verdict
 from fairwarning.agent.rules import explain as explain_event
-from fairwarning.agent.self_test import made_up
 from fairwarning.agent.state_changes import update_events
 from fairwarning.client import ScheduledEvents, Seen
 from fairwarning.client.model import Event, Instance
 from fairwarning.client.parse_document import read_document
 from fairwarning.common.command_errors import Problem
-from fairwarning.common.durations import human_s, parse_duration_s
+from fairwarning.common.durations import human_s
 from fairwarning.common.escape import one_line
 
 _EXAMPLES = """\b
@@ -36,17 +35,8 @@ Examples:
   fairwarning agent explain                       the events there are now
   fairwarning agent explain --type Preempt
   fairwarning agent explain --type Freeze --duration 9s --description "host update"
-  fairwarning agent explain --event '{"EventId": "…", "EventType": "Reboot", …}'
+  fairwarning agent explain --event '{"EventId": "A", "EventType": "Reboot"}'
 """
-
-
-def _duration(_: click.Context, __: click.Parameter, value: str | None) -> float | None:
-    if value is None:
-        return None
-    found = parse_duration_s(value)
-    if found is None:
-        raise click.BadParameter(f"{value!r} is no duration; write one like 30s or 15m")
-    return found
 
 
 @click.command(epilog=_EXAMPLES)
@@ -55,21 +45,7 @@ def _duration(_: click.Context, __: click.Parameter, value: str | None) -> float
 @click.option(
     "--type", "type_", type=click.Choice(TYPES, case_sensitive=False), help="Type of the event."
 )
-@click.option("--source", default="Platform", show_default=True, help="EventSource of the event.")
-@click.option("--description", default="", help="Description of the event.")
-@click.option("--duration", callback=_duration, metavar="D", help="Duration of the impact.")
-@click.option(
-    "--notice",
-    callback=_duration,
-    metavar="D",
-    help="Time until the event may start (default: as usual for its type).",
-)
-@click.option(
-    "--resource",
-    "resources",
-    multiple=True,
-    help="Name of a VM that the event affects; repeatable (default: this VM).",
-)
+@event_options
 @click.option(
     "--event",
     "raw",
@@ -81,11 +57,7 @@ def explain(
     path: Path,
     name: str,
     type_: str | None,
-    source: str,
-    description: str,
-    duration: float | None,
-    notice: float | None,
-    resources: tuple[str, ...],
+    wanted: MadeUpEvent,
     raw: str | None,
     is_json: bool,
 ) -> None:
@@ -97,15 +69,7 @@ def explain(
         if raw is not None:
             events = [_read(raw)]
         elif type_ is not None:
-            event = replace(
-                made_up(type_, me.name, now),
-                source=source,
-                description=description,
-                duration_s=None if duration is None else int(duration),
-            )
-            if notice is not None:
-                event = replace(event, not_before=now + timedelta(seconds=notice))
-            events = [replace(event, resources=resources) if resources else event]
+            events = [wanted.of(type_, me.name, now)]
         else:
             events, now = _current(config)
     if is_json:

@@ -1,7 +1,11 @@
-"""`fairwarning agent status` shows what the agent is doing, read from its state file."""
+"""`fairwarning agent status` shows whether the agent runs and what it is doing.
+
+It reads the files beside the agent's state, so it needs no listener and works for a dead agent.
+"""
 
 import json
-import os
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +14,11 @@ import click
 from fairwarning.agent.cli.main import config_option, json_option, load, problems_of
 from fairwarning.agent.log_messages import about
 from fairwarning.agent.model import Phase
-from fairwarning.agent.records import Memory, Record
+from fairwarning.agent.records import HOLDS, Memory, Record
+from fairwarning.agent.run_file import RunState, is_running, read_run_state
 from fairwarning.agent.state_file import StateProblem, read_state
 from fairwarning.common.command_errors import Problem
+from fairwarning.common.durations import human_s
 from fairwarning.common.escape import one_line
 
 _EXAMPLES = """\b
@@ -20,6 +26,21 @@ Examples:
   fairwarning agent status
   fairwarning agent status --config agent.toml --json
 """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Found:
+    """What the files beside the state say."""
+
+    memory: Memory
+    run: RunState | None
+    is_running: bool
+
+    def why_not_approved(self, record: Record) -> str:
+        """Return why the running agent does not approve the event, or an empty text."""
+        if self.run is None or not self.is_running:
+            return ""
+        return self.run.not_approved.get(record.event.id, "")
 
 
 @click.command(epilog=_EXAMPLES)
@@ -32,22 +53,61 @@ Examples:
 )
 @json_option
 def status(path: Path, state: Path | None, is_json: bool) -> None:
-    """Show what the agent is doing: the events, and what was done and undone for them."""
+    """Show whether the agent runs, and what it is doing.
+
+    It says since when the agent runs, when the service last answered, which events there are,
+    what is drained for them, and why an event is not approved. The exit code is 1 if no agent runs.
+    """
     with problems_of(path):
         chosen = Path(load(path).state) if state is None else state
-    if not os.path.exists(chosen):  # Path.exists raises for a name that is too long.
-        raise Problem(f"there is no state in {chosen}; the agent has not seen an event yet")
+    found = _find(chosen)
+    now = datetime.now(UTC)
+    if is_json:
+        click.echo(json.dumps(_object(found)))
+    else:
+        _tell(found, now)
+    if not found.is_running:
+        last = "" if found.run is None else f", and the last one was seen {_ago(found.run, now)}"
+        raise Problem(
+            f"no agent uses {chosen}{last}; start one with `fairwarning agent --config FILE`, or "
+            "as a service"
+        )
+
+
+def _find(state: Path) -> _Found:
+    """Raises Problem if the files cannot be read."""
     try:
-        memory = read_state(chosen)
+        return _Found(
+            memory=read_state(state), run=read_run_state(state), is_running=is_running(state)
+        )
     except StateProblem as problem:
         raise Problem(str(problem)) from None
-    if is_json:
-        click.echo(json.dumps({"events": [_object(each) for each in memory.records.values()]}))
-    else:
-        _tell(memory)
+    except OSError as problem:
+        raise Problem(f"{state} cannot be read: {problem.strerror}") from None
 
 
-def _object(record: Record) -> dict[str, Any]:
+def _ago(run: RunState, now: datetime) -> str:
+    return f"{human_s((now - (run.answered or run.since)).total_seconds())} ago"
+
+
+def _object(found: _Found) -> dict[str, Any]:
+    run = found.run
+    return {
+        "running": found.is_running,
+        "pid": run.pid if run is not None and found.is_running else None,
+        "name": "" if run is None else run.name,
+        "endpoint": "" if run is None else run.url,
+        "since": None if run is None else run.since.isoformat(),
+        "answered": None if run is None or run.answered is None else run.answered.isoformat(),
+        "trouble": "" if run is None else run.trouble,
+        "events": [
+            {**_event(each), "notApproved": found.why_not_approved(each) or None}
+            for each in found.memory.records.values()
+        ],
+    }
+
+
+def _event(record: Record) -> dict[str, Any]:
     event = record.event
     return {
         "id": event.id,
@@ -74,12 +134,36 @@ def _action_states(record: Record) -> list[tuple[Phase, str, str, str]]:
     return found
 
 
-def _tell(memory: Memory) -> None:
-    if not memory.records:
+def _tell(found: _Found, now: datetime) -> None:
+    if found.is_running and found.run is not None:
+        _tell_run(found.run, now)
+    if not found.memory.records:
         click.echo("no event, and nothing is left to be undone")
-    for record in memory.records.values():
+    for record in found.memory.records.values():
         rule = "no rule fits" if record.rule is None else f"rule {record.rule.name!r}"
         approved = {"done": ", approved", "begun": ", being approved"}.get(record.approval, "")
         click.echo(one_line(f"{about(record.event)} is {record.phase}; {rule}{approved}"))
+        if why := found.why_not_approved(record):
+            click.echo(one_line(f"- not approved, because {why}"))
         for phase, title, mark, why in _action_states(record):
             click.echo(one_line(f"- {phase}: {title}: {mark}") + (f" ({why})" if why else ""))
+        click.echo(one_line(f"- drained: {', '.join(_drained(record)) or 'nothing'}"))
+
+
+def _tell_run(run: RunState, now: datetime) -> None:
+    lasted = human_s((now - run.since).total_seconds())
+    since = run.since.isoformat(timespec="seconds").replace("+00:00", "Z")
+    click.echo(one_line(f"running as {run.name} since {since} ({lasted}), process {run.pid}"))
+    answered = "has not answered yet" if run.answered is None else f"answered {_ago(run, now)}"
+    trouble = f"; now: {run.trouble}" if run.trouble else ""
+    click.echo(one_line(f"the service {run.url} {answered}{trouble}"))
+
+
+def _drained(record: Record) -> list[str]:
+    """Return the actions that were done for the event and are not undone."""
+    return [
+        action.title
+        for phase in (Phase.SCHEDULED, Phase.STARTED)
+        for place, action in record.actions(phase)
+        if record.progress(place) in HOLDS
+    ]

@@ -5,11 +5,13 @@ import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 
 import click
 
 from fairwarning.agent import logs
+from fairwarning.agent.cli.event_options import MadeUpEvent, event_options
 from fairwarning.agent.cli.main import (
     config_option,
     json_option,
@@ -22,7 +24,7 @@ from fairwarning.agent.leftover_processes import take_over
 from fairwarning.agent.model import Config
 from fairwarning.agent.program import real_handler_of
 from fairwarning.agent.rules import choose
-from fairwarning.agent.self_test import Report, made_up, play
+from fairwarning.agent.self_test import Report, play
 from fairwarning.agent.state_file import StateFile, StateProblem
 from fairwarning.client.model import Event, Instance
 from fairwarning.common.command_errors import Problem
@@ -31,6 +33,7 @@ _EXAMPLES = """\b
 Examples:
   fairwarning agent test reboot --config agent.toml
   fairwarning agent test preempt --yes
+  fairwarning agent test freeze --duration 9s --source Platform
   fairwarning agent test freeze --cancelled
 """
 
@@ -39,23 +42,33 @@ Examples:
 @click.argument("type_", metavar="TYPE", type=click.Choice(TYPES, case_sensitive=False))
 @config_option
 @click.option("--name", default="", help="Name of this VM (default: ask the service).")
+@event_options
 @click.option(
     "--cancelled", "is_cancelled", is_flag=True, help="Cancel the event before it starts."
 )
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @json_option
-def test(type_: str, path: Path, name: str, is_cancelled: bool, yes: bool, is_json: bool) -> None:
+def test(
+    type_: str,
+    path: Path,
+    name: str,
+    wanted: MadeUpEvent,
+    is_cancelled: bool,
+    yes: bool,
+    is_json: bool,
+) -> None:
     """Run the real actions for a made-up event of TYPE, and undo them.
 
-    The event is scheduled, started and finished. Nothing is sent to the service.
+    The event is scheduled, started and finished. Nothing is sent to the service. The options that
+    describe the event are those of `agent explain`, and both pick the same rule.
     """
     logs.set_up("human")
     with problems_of(path):
         config = load(path)
         me = who_am_i(config, name)
-    event = made_up(type_, me.name)
-    assert event.not_before is not None
-    rule = choose(config, event, me, event.not_before)
+    now = datetime.now(UTC)
+    event = wanted.of(type_, me.name, now)
+    rule = choose(config, event, me, now)
     if rule is None:
         raise Problem(f"no rule fits a {type_} of {me.name}; see agent explain --type {type_}")
     if not yes:

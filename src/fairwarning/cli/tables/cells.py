@@ -1,12 +1,14 @@
 """Makes the cells that several tables use: times, phases, and short names of scopes."""
 
 from collections import Counter
-from collections.abc import Iterable
-from datetime import datetime
+from collections.abc import Iterable, Mapping
+from datetime import datetime, tzinfo
+from typing import Any
 
 from fairwarning.cli.table_model import Cell
 from fairwarning.cli.times import absolute, from_wire, relative
 
+FINISHED = ("completed", "failed", "cancelled")
 PHASE_STYLES = {
     "scheduled": "yellow",
     "announced": "yellow",
@@ -21,12 +23,35 @@ PHASE_STYLES = {
 }
 
 
-def when(text: str | None, now: datetime) -> Cell:
-    """Return the time in absolute and relative form. The cell is empty if there is no time."""
+def when(text: str | None, now: datetime, zone: tzinfo | None = None) -> Cell:
+    """Return the time in absolute and relative form. The cell is empty if there is no time.
+
+    `zone` None is the local zone.
+    """
     if not text:
         return Cell("")
     instant = from_wire(text)
-    return Cell(f"{absolute(instant)}, {relative(instant, now)}")
+    return Cell(f"{absolute(instant, zone)}, {relative(instant, now)}")
+
+
+def not_before(event: Mapping[str, Any], now: datetime) -> Cell:
+    """Return NotBefore of an event. Once the event is over, "in 14 min" would mislead."""
+    if event["phase"] in FINISHED and event["notBefore"]:
+        return Cell(absolute(from_wire(event["notBefore"])))
+    return when(event["notBefore"], now)
+
+
+def short_time(text: str | None, now: datetime, zone: tzinfo | None = None) -> Cell:
+    """Return the time for a narrow column: without the date if it is today, else without seconds.
+
+    The zone stands elsewhere, so that it is not repeated in each row.
+    """
+    if not text:
+        return Cell("")
+    local, today = from_wire(text).astimezone(zone), now.astimezone(zone)
+    if local.date() == today.date():
+        return Cell(f"{local:%H:%M:%S}")
+    return Cell(f"{local:%d %b %H:%M}" if local.year == today.year else f"{local:%Y-%m-%d %H:%M}")
 
 
 def phase(name: str) -> Cell:

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from fairwarning.cli.table_model import Card, Cell, Column, Lines, Listing, Shown
-from fairwarning.cli.tables.cells import phase, short_scopes, when
+from fairwarning.cli.tables.cells import not_before, phase, short_scopes, when
 from fairwarning.cli.tables.history import entry_line
 from fairwarning.cli.times import human_duration
 from fairwarning.common.escape import several
@@ -30,7 +30,7 @@ def events_table(events: Sequence[Json], now: datetime, *, empty: str) -> Listin
             Cell(kind_of(event)),
             Cell(several(event["resources"])),
             phase(event["phase"]),
-            when(event["notBefore"], now),
+            not_before(event, now),
             Cell(names[event["scope"]]),
         )
         for event in events
@@ -45,7 +45,7 @@ def event_card(event: Json, now: datetime) -> Card:
         facts=(
             ("id", Cell(event["id"], "bold")),
             ("phase", phase(event["phase"])),
-            ("not before", when(event["notBefore"], now)),
+            ("not before", not_before(event, now)),
             ("waits", Cell(event.get("waits") or "")),
             ("scope", Cell(event["scope"])),
             ("update domain", Cell(_number(event.get("updateDomain")))),

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from zoneinfo import ZoneInfo
 
-from fairwarning.common.durations import format_iso_duration
+from fairwarning.common.durations import human_ms
 from fairwarning.core.instants import DAY_MS, SECOND_MS, Instant
 from fairwarning.core.journal_text import listed
 from fairwarning.core.limits import refuse_description, refuse_duration, refuse_text
@@ -65,8 +65,8 @@ def _refuse_if_never(spec: RolloutSpec, roster: Roster, now: Instant, needed: in
             f"the windows do not open within {HORIZON_DAYS} days; change them, or the blackouts"
         )
     raise _invalid(
-        f"{roster.resource!r} needs {format_iso_duration(needed)} from the announcement to the end "
-        f"of the impact, and no window is open for more than {format_iso_duration(longest)} at a "
+        f"{roster.resource!r} needs {human_ms(needed)} from the announcement to the end "
+        f"of the impact, and no window is open for more than {human_ms(longest)} at a "
         "time; give less notice, or make the windows longer"
     )
 
@@ -87,7 +87,7 @@ def _refuse_numbers(spec: RolloutSpec) -> None:
             f"{spec.scopes_at_once} scopes at once is out of range; use 1 to {SCOPES_MAX}"
         )
     if not 0 <= spec.pause_ms <= PAUSE_MS_MAX:
-        raise _invalid(f"the pause is out of range; use 0s to {format_iso_duration(PAUSE_MS_MAX)}")
+        raise _invalid(f"the pause is out of range; use 0s to {human_ms(PAUSE_MS_MAX)}")
 
 
 def _refuse_zone(name: str) -> None:
@@ -130,7 +130,7 @@ def advice(spec: RolloutSpec, scopes: Sequence[Scope]) -> tuple[str, ...]:
         if (found := [scope.id for scope in scopes if applies(scope)])
     ]
     if known_duration_s(spec) < 0:
-        assumed = format_iso_duration(ASSUMED_DURATION_S[spec.type] * SECOND_MS)
+        assumed = human_ms(ASSUMED_DURATION_S[spec.type] * SECOND_MS)
         said.append(
             f"nobody says how long a {spec.type} takes, so the plan assumes {assumed}, and the "
             "windows are kept for its begin only; give a duration"

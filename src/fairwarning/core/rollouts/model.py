@@ -139,6 +139,8 @@ class Rollout(Struct, frozen=True, kw_only=True):
     ended_ms: Instant | None = None
     """When the last step ended. None while a step is waiting or under way."""
     outcome: str = ""
+    why: str = ""
+    """The reason that its creator gave. The history of its events says it too."""
     seed: str | None = None
     """A text that identifies the request, so that a repeated request creates no second rollout."""
 

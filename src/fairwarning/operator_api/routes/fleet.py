@@ -184,6 +184,7 @@ def _to_schema(prepared: Prepared, terminates: Sequence[EventId] = ()) -> schema
         changes=prepared.changes,
         kept=prepared.kept,
         confirm=prepared.confirm,
+        warnings=prepared.warnings,
         terminates=list(terminates),
     )
 

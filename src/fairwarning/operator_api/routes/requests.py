@@ -27,6 +27,8 @@ class RequestOut(Out):
     """The ids of the events that the request approves."""
     fault: FaultKind | None
     """The kind of the injected fault that answered the request; null without one."""
+    hint: str
+    """Why the request was refused and what an operator can do; empty if it was not refused."""
 
 
 class RequestList(Out):
@@ -79,6 +81,7 @@ def _to_schema(request: Request) -> RequestOut:
         agent=request.agent,
         events=list(request.events),
         fault=request.fault,
+        hint=request.hint,
     )
 
 

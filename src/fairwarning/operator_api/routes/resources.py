@@ -14,7 +14,7 @@ from fairwarning.common.durations import format_iso_duration
 from fairwarning.core.model import Event, InstanceName, Phase, ScopeId, ScopeKind
 from fairwarning.core.refusals import Refused
 from fairwarning.core.resources import Orchestration
-from fairwarning.engine.document_views import resource_of
+from fairwarning.core.scope_names import resource_of
 from fairwarning.operator_api.auth import Role
 from fairwarning.operator_api.context import Control
 from fairwarning.operator_api.route import Call, Route

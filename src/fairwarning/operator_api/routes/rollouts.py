@@ -114,6 +114,8 @@ class RolloutOut(Out):
     phase: str
     created: str
     created_by: str
+    why: str
+    """The reason that its creator gave."""
     ended: str | None
     outcome: str
     steps: list[StepOut]
@@ -227,6 +229,7 @@ async def _to_schema(rollout: Rollout) -> RolloutOut:
         phase=rollout.phase,
         created=format_rfc3339(rollout.created_ms),
         created_by=str(rollout.created_by),
+        why=rollout.why,
         ended=instant_of(rollout.ended_ms),
         outcome=rollout.outcome,
         steps=await map_in_slices(_step, rollout.steps),

@@ -205,6 +205,64 @@ def migrate(path: Path, migrations: Sequence[Migration]) -> None:
             )
 
 
+MAGIC = b"SQLite format 3\0"
+IN_USE = 1
+"""The value of `user_version` while a server uses the file. It is 0 after a clean stop."""
+_HEADER_BYTES = 100
+
+
+def is_truncated(path: Path) -> bool:
+    """Returns whether the file has fewer pages than its header says, as an interrupted copy has."""
+    header = _header(path)
+    if not header.startswith(MAGIC):
+        return False  # It is empty, or no database at all.
+    if len(header) < _HEADER_BYTES:
+        return True
+    size = int.from_bytes(header[16:18], "big")
+    page_bytes = 65_536 if size == 1 else size
+    pages = int.from_bytes(header[28:32], "big")
+    if header[24:28] != header[92:96]:
+        return False  # The number of pages is not kept up to date by the program that wrote it.
+    # With a WAL, pages at the end may be in the WAL only.
+    return not has_wal(path) and os.path.getsize(path) < pages * page_bytes
+
+
+def is_missing_its_wal(path: Path) -> bool:
+    """Returns whether a server was using the file and its WAL is not beside it.
+
+    A killed server leaves the WAL behind, so this is a copy of the one file alone. It may also be
+    that another program has opened and closed the file since, which moves the WAL into it.
+    """
+    header = _header(path)
+    is_in_use = int.from_bytes(header[60:64], "big") == IN_USE
+    return len(header) == _HEADER_BYTES and is_in_use and not has_wal(path)
+
+
+def mark_in_use(path: Path) -> None:
+    """Writes into the file itself, not only into its WAL, that a server uses it."""
+    with closing(connect(path)) as connection:
+        connection.execute(f"PRAGMA user_version = {IN_USE}")
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+
+def mark_unused(path: Path) -> None:
+    """Writes that no server uses the file. Closing the last connection empties the WAL."""
+    with closing(connect(path)) as connection:
+        connection.execute("PRAGMA user_version = 0")
+
+
+def _header(path: Path) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            return file.read(_HEADER_BYTES)
+    except FileNotFoundError:
+        return b""
+
+
+def has_wal(path: Path) -> bool:
+    return path.with_name(f"{path.name}-wal").exists()
+
+
 def _version(connection: sqlite3.Connection) -> int:
     return _value(connection, "schema_version") if _value(connection, "has_schema") else 0
 

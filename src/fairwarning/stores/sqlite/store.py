@@ -9,9 +9,11 @@ answered.
 """
 
 import asyncio
+import logging
 import os
 import sqlite3
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +40,17 @@ from fairwarning.stores.migrations import load_migrations
 from fairwarning.stores.records import delete_statement, put_statement, record_put, was_deleted
 from fairwarning.stores.rows import entry_of
 from fairwarning.stores.sql_store import SqlStore
-from fairwarning.stores.sqlite.connection import QUERIES, FileLock, Reader, migrate, store_down
+from fairwarning.stores.sqlite.connection import (
+    QUERIES,
+    FileLock,
+    Reader,
+    is_missing_its_wal,
+    is_truncated,
+    mark_in_use,
+    mark_unused,
+    migrate,
+    store_down,
+)
 from fairwarning.stores.sqlite.transactions import (
     Outcome,
     append_note,
@@ -54,6 +66,7 @@ from fairwarning.stores.statements import Value
 from fairwarning.stores.transaction import plan_transaction, signal_of
 from fairwarning.stores.writes import writes_of_new
 
+_log = logging.getLogger(__name__)
 _SEQ_MAX = 2**63 - 1  # The largest integer of SQLite.
 
 
@@ -87,6 +100,10 @@ class SqliteStore(SqlStore):
         (writer, reader), self._open = self._open, None
         await writer.stop()
         await reader.stop()
+        # If the file was moved or its disk fails, there is nothing to mark.
+        with suppress(sqlite3.Error, OSError):
+            if self._path.exists():
+                await asyncio.to_thread(mark_unused, self._path)
         self._lock.release()
 
     async def create(
@@ -234,12 +251,29 @@ class SqliteStore(SqlStore):
             self._lock.acquire()
             # The file holds signing keys. SQLite gives its WAL beside it the same permissions.
             os.close(os.open(self._path, os.O_CREAT | os.O_RDWR, 0o600))
+            self._refuse_torn_copy()
             migrate(self._path, load_migrations("sqlite"))
+            mark_in_use(self._path)
         except BaseException as error:
             self._lock.release()
             if isinstance(error, OSError | sqlite3.Error):
                 raise store_down(error, self._path) from error
             raise
+
+    def _refuse_torn_copy(self) -> None:
+        """Raises StoreDown if the file is cut off, and warns if its last changes may be missing."""
+        if is_truncated(self._path):
+            raise StoreDown(
+                f"{self._path} is cut off: it has fewer pages than it says, as a copy that was "
+                "interrupted; restore a backup with `fairwarning restore`"
+            )
+        if is_missing_its_wal(self._path):
+            _log.warning(
+                "%s looks like a copy that was made while a server used it, without %s-wal, so its "
+                "last changes may be missing; make copies with `fairwarning backup`",
+                self._path,
+                self._path.name,
+            )
 
     @property
     def _writer(self) -> Writer:

@@ -1,0 +1,102 @@
+"""What would fail only when an event has come is said when the config is checked."""
+
+import os
+import socket
+import stat
+from pathlib import Path
+
+import pytest
+
+from fairwarning.agent import preflight
+from fairwarning.agent.actions import notify
+from fairwarning.agent.config import read_config
+from fairwarning.agent.preflight import missing
+
+HEAD = '[[rule]]\nname = "drain"\n\n[[rule.scheduled]]\n'
+
+
+def warnings(folder: Path, action: str, top: str = "") -> list[str]:
+    return missing(read_config(f'state = "{folder}/state.json"\n{top}{HEAD}{action}\n'))
+
+
+def program(folder: Path, text: str) -> Path:
+    made = folder / "kubectl"
+    made.write_text(f"#!/bin/sh\n{text}\n")
+    made.chmod(made.stat().st_mode | stat.S_IXUSR)
+    return made
+
+
+def test_what_is_there_is_no_warning(tmp_path: Path) -> None:
+    path = str(tmp_path / "socket")
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(path)
+        assert warnings(tmp_path, 'run = ["true", "{event.id}"]\nundo = "true"') == []
+        assert warnings(tmp_path, f'haproxy = {{ socket = "{path}", server = "web/web-0" }}') == []
+    assert warnings(tmp_path, 'run = ["{me}"]') == []
+
+
+@pytest.mark.parametrize(
+    ("action", "why"),
+    [
+        ('run = ["/no/such/program"]', "there is no program /no/such/program"),
+        ('run = "true"\nundo = ["no-such-undo"]', "undo: there is no program no-such-undo"),
+        ('haproxy = { socket = "/no/socket", server = "web/a" }', "/no/socket"),
+        ('haproxy = { socket = "/etc/passwd", server = "web/a" }', "is no socket"),
+        (
+            'nginx = { file = "/no/file.conf", upstream = "web", server = "a:80" }',
+            "there is no file /no/file.conf",
+        ),
+        ('kubernetes = { kubectl = "/no/kubectl" }', "there is no program /no/kubectl"),
+        ('kubernetes = { kubectl = "true", kubeconfig = "/no/kc" }', "the kubeconfig /no/kc"),
+    ],
+)
+def test_what_is_not_there_is_named(tmp_path: Path, action: str, why: str) -> None:
+    found = warnings(tmp_path, action)
+    assert any(why in each for each in found), found
+    assert all(each.startswith("rule 'drain': ") for each in found)
+
+
+def test_apprise_that_is_not_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    action = 'notify = { url = "json://127.0.0.1" }'
+    assert warnings(tmp_path, action) == []
+    monkeypatch.setattr(notify, "is_available", lambda: False)
+    (found,) = warnings(tmp_path, action)
+    assert "pip install" in found
+
+
+def test_a_hold_and_a_folder_of_peers_that_are_not_there(tmp_path: Path) -> None:
+    top = '[approve]\nhold = { command = ["no-such-hold"] }\npeers = { directory = "/no/peers" }\n'
+    found = warnings(tmp_path, 'run = "true"', top)
+    assert any("no-such-hold" in each for each in found)
+    assert any("/no/peers" in each for each in found)
+
+
+def test_a_state_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").touch()
+    (found,) = warnings(tmp_path / "file", 'run = "true"')
+    assert "is no folder" in found
+    # Root may write everywhere, so the answer is made up.
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    assert any("cannot be written" in each for each in warnings(tmp_path, 'run = ["{me}"]'))
+
+
+def test_the_rights_of_kubectl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def found(text: str) -> list[str]:
+        kubectl = program(tmp_path, text)
+        return warnings(tmp_path, f'kubernetes = {{ kubectl = "{kubectl}" }}')
+
+    assert found("echo yes") == []
+    (only,) = found('case "$*" in *eviction*) echo no; exit 1;; *) echo yes;; esac')
+    assert "create pods" in only
+    (only,) = found("echo connection refused >&2; exit 1")
+    assert "cannot ask the cluster: connection refused" in only
+    monkeypatch.setattr(preflight, "ASK_S", 0.1)
+    (only,) = found("exec sleep 60")
+    assert "did not answer" in only
+
+
+def test_a_unit_that_systemd_does_not_know(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shutil.which", lambda _: "/bin/systemctl")
+    monkeypatch.setattr(preflight, "_asked", lambda _: "not-found\n")
+    (found,) = warnings(tmp_path, 'systemd = { stop = ["worker.service"] }')
+    assert "no unit worker.service" in found

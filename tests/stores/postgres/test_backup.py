@@ -1,0 +1,54 @@
+"""A backup of the database has everything, and can be restored into another one."""
+
+from pathlib import Path
+
+import pytest
+
+from fairwarning.core.model import ENGINE
+from fairwarning.core.transitions import Noted
+from fairwarning.engine.clocks import VirtualClock
+from fairwarning.stores.backup_file import BadBackup
+from fairwarning.stores.postgres import PostgresStore
+from fairwarning.stores.postgres.backup import restore, save, verify
+
+NOTE = Noted(subject="token:ci", action="created")
+
+
+async def test_all_rows_come_back_and_the_history_goes_on(
+    postgres: PostgresStore, postgres_dsn: str, clock: VirtualClock, tmp_path: Path
+) -> None:
+    body = 'tab\t, line\n, back\\slash and "quotes"'
+    await postgres.keep("test", "a", body, note=NOTE, by=ENGINE)
+    file = tmp_path / "backup"
+    saved = await save(postgres_dsn, file)
+    assert (saved.records, saved.journal) == (1, 1)
+    assert verify(file) == saved
+    await postgres.keep("test", "b", "{}", note=NOTE, by=ENGINE)
+    with pytest.raises(BadBackup, match="--force"):
+        await restore(file, postgres_dsn)
+    await restore(file, postgres_dsn, replaces=True)
+    other = PostgresStore(postgres_dsn, clock)
+    await other.open()
+    try:
+        assert [each.body for each in await other.records("test", limit=9)] == [body]
+        await other.keep("test", "c", "{}", note=NOTE, by=ENGINE)
+        assert len(await other.journal(limit=9)) == 2
+    finally:
+        await other.close()
+
+
+async def test_a_damaged_file_is_refused(
+    postgres: PostgresStore, postgres_dsn: str, tmp_path: Path
+) -> None:
+    await postgres.keep("test", "a", "x" * 1000, by=ENGINE)
+    file = tmp_path / "backup"
+    await save(postgres_dsn, file)
+    content = bytearray(file.read_bytes())
+    place = content.index(b"records.copy") + 12 + 20 + 4  # Behind the name and its extra field.
+    content[place] ^= 0xFF
+    file.write_bytes(content)
+    with pytest.raises(BadBackup, match="is damaged"):
+        verify(file)
+    file.write_bytes(b"PK not a zip")
+    with pytest.raises(BadBackup, match="use another copy"):
+        verify(file)

@@ -1,0 +1,1 @@
+"""Records the demo that the README shows."""
