@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from fairwarning.handler_check.case_api import CaseRun
+from fairwarning.handler_check.fleet import instances
 from fairwarning.handler_check.model import Point, Verdict
 
 EVENT: Any = SimpleNamespace(id="11112222-3333")
@@ -33,10 +34,17 @@ class Seen:
         counts = Counter(drain=drains, undo=undos)
         self.log = SimpleNamespace(count=lambda word, _: counts[word], is_written=writes_log)
 
-    def approvals(self, _: str) -> int:
+    def __getattr__(self, name: str) -> Any:
+        """Evidence and the like is not part of a verdict."""
+        return lambda *_, **__: ()
+
+    def approvals(self, _: str, **__: int) -> int:
         return self._approvals
 
-    def polls(self) -> int:
+    def has_acted_on(self, event_id: str) -> bool:
+        return bool(self._approvals or self.log.count("drain", event_id))
+
+    def polls(self, **_: int) -> int:
         return 7
 
     def wait(self, condition: Callable[[], object], *, within_s: float | None = None) -> bool:
@@ -49,7 +57,9 @@ class Seen:
 def told(
     ask: Callable[[CaseRun], None], *, approves: bool = True, **seen: Any
 ) -> tuple[Verdict, str]:
-    run = CaseRun(None, "web-0", Seen(**seen), lambda: None, approves=approves)  # type: ignore[arg-type]
+    nobody: Any = None
+    observed: Any = Seen(**seen)
+    run = CaseRun(nobody, instances("web-0"), observed, lambda: None, approves=approves)
     ask(run)
     (point,) = run.points
     assert isinstance(point, Point)
@@ -96,7 +106,6 @@ def test_who_should_undo_once(seen: dict[str, Any], verdict: Verdict, did: str) 
         ({"drains": 1}, Verdict.FAILED, "it drained and did not approve"),
         ({"is_alive": False}, Verdict.FAILED, "it ended with exit code 3"),
         ({"approves": False, "drains": 1}, Verdict.PASSED, "it wrote `drain`"),
-        ({"approves": False, "drains": 2}, Verdict.FAILED, "it wrote `drain` 2 times"),
         ({"approves": False, "approvals": 1}, Verdict.FAILED, "it wrote no `drain`"),
     ],
 )
