@@ -18,6 +18,8 @@ _LATE_POLLS_PATIENCES = 6
 """So many times its patience the check waits for the polls of a handler that seems to hang."""
 _SLICE_S = 0.5
 """The time between two looks at the delays of a busy machine."""
+_SLICE_S_MIN = 0.05
+"""Without it, the last slices on a busy machine would become ever shorter."""
 _PROGRESS_MIN = 0.05
 """At least this share of the time counts, so that every wait ends."""
 _EVIDENCE_MAX = 6  # A reader wants the first and the last requests, not all.
@@ -164,7 +166,7 @@ class Observations:
         while left_s > 0:
             began_s, delay_s = time.monotonic(), self._delay_s()
             try:
-                self._server.wait_until(condition, timeout=min(_SLICE_S, left_s))
+                self._server.wait_until(condition, timeout=min(_SLICE_S, max(left_s, _SLICE_S_MIN)))
                 return
             except AssertionError:
                 took_s = time.monotonic() - began_s
