@@ -10,7 +10,7 @@ import pytest
 from fairwarning.handler_check.all_cases import CASES
 from fairwarning.handler_check.model import Point, Report, Result, Verdict
 from fairwarning.handler_check.run import CheckOptions, check
-from tests.handler_check.by_polls import verdicts
+from tests.handler_check.by_polls import PausingServer, verdicts
 from tests.support.patience import HANG_S
 
 ROOT = Path(__file__).parents[2]
@@ -127,6 +127,22 @@ def test_who_asks_with_the_preview_first_is_answered(tmp_path: Path) -> None:
     cases = ["own-event", "unknown-version", "unknown-version-404", "drained-stale"]
     found = verdicts("asks_with_the_preview_first", cases, tmp_path)
     assert found == dict.fromkeys(cases, Verdict.PASSED)
+
+
+def test_a_handler_that_is_faster_than_the_case_passes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It acts on the end of a fault before the case goes on."""
+    right = PausingServer.clear_faults
+
+    def clear_faults(server: PausingServer, id: str | None = None) -> None:
+        right(server, id)
+        polls = len(server.requests(kind="events"))
+        server.wait_until(lambda: len(server.requests(kind="events")) > polls + 1, timeout=HANG_S)
+
+    monkeypatch.setattr(PausingServer, "clear_faults", clear_faults)
+    cases = ["killed-drained", "cancelled", "drained-empty"]
+    assert verdicts("none", cases, tmp_path) == dict.fromkeys(cases, Verdict.PASSED)
 
 
 def test_who_leaves_shared_events_to_their_time_passes(tmp_path: Path) -> None:
