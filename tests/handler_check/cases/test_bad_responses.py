@@ -25,6 +25,7 @@ def test_who_is_throttled_does_not_ask_faster(after_s: float, verdict: Verdict) 
         wait_polls=lambda _: True,
         mark=lambda: 0,
         poll_pauses_s=lambda since=None, until=None: [1.0 if since is None else after_s] * 5,
+        evidence=lambda *_, **__: (),
         polls=lambda: 5,
         wait=lambda *_, **__: True,
         patience_s=1,
