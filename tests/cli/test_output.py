@@ -222,9 +222,9 @@ def test_an_event_that_is_over_counts_down_no_more() -> None:
 def test_no_terminal_is_too_wide_to_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdout", Terminal())
     monkeypatch.setenv("COLUMNS", "240")
-    assert make_console().width == WIDTH_MAX
+    assert make_console(is_capped=True).width == WIDTH_MAX
     monkeypatch.setenv("COLUMNS", "80")
-    assert make_console().width == 80
+    assert make_console(is_capped=True).width == 80
 
 
 class Terminal(io.StringIO):

@@ -72,11 +72,11 @@ class Session:
         if self.as_json:
             echo_json(body)
         else:
-            draw(make_console(), *show(self.clock.now()))
+            draw(make_console(is_capped=True), *show(self.clock.now()))
 
     def tell(self, *shown: Shown) -> None:
         """Print something besides the answer. With --json it goes to standard error."""
-        draw(make_console(err=self.as_json), *shown)
+        draw(make_console(err=self.as_json, is_capped=True), *shown)
 
     def note(self, text: str) -> None:
         click.echo(one_line(text), err=True)

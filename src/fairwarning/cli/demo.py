@@ -91,7 +91,8 @@ def _as_text(time: str, text: str, document: bytes | None = None, *, is_scene: b
 def lines_of(time: str, text: str, document: bytes | None = None) -> list[list[Part]]:
     """Return the lines of a scene, at most 100 columns wide."""
     words = text.split(" ")
-    parts = [Part(word, word if word in _COLOURS else "") for word in words]
+    # Only kinds of transitions are coloured, and they begin with a capital.
+    parts = [Part(word, word if word.istitle() and word in _COLOURS else "") for word in words]
     spaced = [each for part in parts for each in (part, Part(" "))][:-1]
     lines = [[Part(f"{time[11:19]}  ", "dim"), *spaced]]
     if document is not None:

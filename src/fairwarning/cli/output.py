@@ -24,13 +24,16 @@ def echo_json(body: Any) -> None:
     click.echo(json.dumps(body, ensure_ascii=False))
 
 
-def make_console(*, err: bool = False, width: int | None = None) -> "Console":
+def make_console(
+    *, err: bool = False, width: int | None = None, is_capped: bool = False
+) -> "Console":
+    """Return a console. `is_capped` is for tables; a live screen must follow the window."""
     from rich.console import Console  # noqa: PLC0415  a command with --json never needs it
 
     stream = sys.stderr if err else sys.stdout
     if width is None and not stream.isatty():
         width = _PIPE_WIDTH
-    elif width is None:
+    elif width is None and is_capped:
         width = min(Console().width, WIDTH_MAX)
     return Console(
         file=stream, width=width, highlight=False, markup=False, emoji=False, soft_wrap=False

@@ -53,7 +53,7 @@ async def test_without_apprise_it_says_what_to_install(
 ) -> None:
     (tmp_path / "apprise.py").write_text("raise ImportError('not here')")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    with pytest.raises(ActionFailed, match=r"run pip install apprise$"):
+    with pytest.raises(ActionFailed, match=r"install the extra `chat`"):
         await do(Notify(url="json://127.0.0.1:1/"))
 
 
