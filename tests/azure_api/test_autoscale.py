@@ -98,6 +98,7 @@ async def test_bad_settings_and_triggers_are_refused(arm: ScaleSetClient) -> Non
         setting(profile("5", "1")),
         setting(profile("x", "1")),
         setting(profile("1", "2000")),
+        setting(profile("1", "9" * 5000)),
         setting(profile("1", "2", rule("Sideways"))),
         setting(profile("1", "2", rule("Decrease", "Half"))),
         setting(profile(), target="nowhere"),

@@ -122,6 +122,19 @@ async def test_a_locked_vm_of_a_flexible_set_is_kept(arm: ScaleSetClient) -> Non
     assert await arm.ids("f") == [name]
 
 
+async def test_an_instance_of_a_flexible_set_can_be_locked_as_a_part_of_the_set(
+    arm: ScaleSetClient,
+) -> None:
+    await arm.make("f", capacity=1, mode="Flexible")
+    (name,) = await arm.ids("f")
+    one = f"{SETS}/f/virtualMachines/{name}"
+    await lock(arm, one)
+    for chosen in (name, "*"):
+        what = await locked(arm, "POST", f"{SETS}/f/delete", {"instanceIds": [chosen]})
+        assert f"locked: '{one}'" in what
+    assert await arm.ids("f") == [name]
+
+
 async def test_bad_locks_are_refused(arm: ScaleSetClient) -> None:
     for body in (None, {}, {"properties": {"level": "Never"}}, {"properties": {"level": 1}}):
         await arm.refused("PUT", f"{GROUP}/{LOCK}/k", body)

@@ -69,6 +69,8 @@ async def test_pending_maintenance_is_an_update_that_can_be_applied(arm: ScaleSe
     shown = await arm.get(f"{DB}/{SPACE}/applyUpdates/{applied['name']}")
     assert shown["properties"]["status"] == "Completed"
     assert shown["id"] == applied["id"]
+    spelled_otherwise = f"{DB.removesuffix('db')}DB/{SPACE}/applyUpdates/{applied['name']}"
+    assert (await arm.get(spelled_otherwise))["properties"]["status"] == "Completed"
     await arm.get(f"{COMPUTE}/virtualMachines/web-0/{SPACE}/applyUpdates/{applied['name']}", 404)
 
 

@@ -77,11 +77,12 @@ async def test_an_unknown_region_of_a_group(arm: ArmClient) -> None:
     )
 
 
-async def test_a_region_that_the_fleet_has_is_known(arm: ArmClient) -> None:
-    fleet = {"vm": [{"name": "own", "location": "cellar"}]}
+@pytest.mark.parametrize("location", ["cellar", "Cellar"])
+async def test_a_region_that_the_fleet_has_is_known(arm: ArmClient, location: str) -> None:
+    fleet = {"vm": [{"name": "own", "location": location}]}
     await arm.rig.post("/fleet", fleet)
-    await arm.put(f"{VMS}/v", {**vm_body(), "location": "cellar"})
-    await arm.put(f"{S}/resourcegroups/g", {"location": "cellar"})
+    await arm.put(f"{VMS}/v", {**vm_body(), "location": location})
+    await arm.put(f"{S}/resourcegroups/g", {"location": location})
 
 
 @pytest.mark.parametrize("name", ["a<b", "a>b", "50%", "a&b", "a\\b", "what?", "a/b", "a\nb"])

@@ -82,9 +82,9 @@ def test_a_fleet_of_the_scenarios_own_that_lacks_an_instance_is_told_before_anyb
 
 
 def test_others_play(own: Program) -> None:
-    assert "give --target once for each" in said(
-        own("scenario", "run", "host-update", "--target", "db")
-    )
+    for scenario, count in (("host-update", 1), ("spot-eviction", 2)):
+        targets = ["--target", "db"] * count
+        assert "give --target once for each" in said(own("scenario", "run", scenario, *targets))
     lines = told(own, "scenario", "run", "spot-eviction", "--target", "db")
     assert any("Preempt of db announced" in each["text"] for each in lines[:-1])
 

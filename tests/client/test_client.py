@@ -252,6 +252,24 @@ async def test_get_asks_no_faster_than_a_service_answers(monkeypatch: pytest.Mon
     assert pauses == [flow.ASK_AGAIN_S] * 6
 
 
+async def test_an_answer_to_who_we_are_that_cannot_be_read_counts_as_no_answer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    nonsense = flow.Response(status=200, body=b'{"compute":{}}')
+
+    async def answer(_: Request) -> flow.Response:
+        return nonsense
+
+    async with AsyncScheduledEvents("http://127.0.0.1:9") as events:
+        monkeypatch.setattr(events._side_connection, "ask", answer)
+        with pytest.raises(EventsUnavailable):
+            await events.instance()
+    with ScheduledEvents("http://127.0.0.1:9") as waiting:
+        monkeypatch.setattr(waiting._side_connection, "ask", lambda _: nonsense)
+        with pytest.raises(EventsUnavailable):
+            waiting.instance()
+
+
 async def test_questions_of_several_tasks_do_not_get_each_others_answers(
     fairwarning: Server,
 ) -> None:

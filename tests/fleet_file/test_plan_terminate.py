@@ -269,3 +269,11 @@ def test_a_smaller_set_leaves_alone_who_leaves_already_also_without_notice() -> 
     world.remove(world.only(), "pool_1")
     assert world.plan(pool(1, notice_ms=NOTICE), without_notice=True) == Plan()
     assert world.names("pool") == ["pool_0", "pool_1"]
+
+
+def test_a_set_whose_first_group_alone_is_empty_is_not_told_as_empty() -> None:
+    world = World(pool(101))
+    first = world.current[0]
+    world.remove(first, *first.roster.instances)
+    assert world.names("pool") == ["pool_100"]
+    assert [each.detail for each in world.plan().changes if each.scope == first.id] == []

@@ -31,6 +31,14 @@ async def test_a_row_counts_who_has_an_event_and_who_asks(rig: Rig) -> None:
     assert (await rows(rig))["web"]["polling"] == 1
 
 
+async def test_who_has_a_started_and_a_scheduled_event_is_counted_as_started(rig: Rig) -> None:
+    event = await rig.schedule("web-0", duration="1h")
+    await rig.post(f"/events/{event['id']}/approve")
+    await rig.schedule("web-0", type="Redeploy")
+    web = (await rows(rig))["web"]
+    assert (web["started"], web["scheduled"], web["pendingEvents"]) == (1, 0, 2)
+
+
 async def test_pages_end_where_the_resources_do(rig: Rig) -> None:
     seen: list[str] = []
     after = None

@@ -161,6 +161,16 @@ async def test_what_is_announced_is_what_was_previewed(rig: Rig, reader: Reader)
     await decided(rig, reader, answer.headers["location"])
 
 
+async def test_a_plan_that_is_refused_keeps_its_form_and_says_why(rig: Rig, reader: Reader) -> None:
+    scope = (await rig.get("/scopes/web"))["id"]
+    sent = {**await form_key(reader, "/plan"), "type": "Reboot", "scope": scope, "notice": "20m"}
+    answer = await reader.client.post("/plan", data={**sent, "time_zone": "Mars/North"})
+    page = html.unescape(answer.text)
+    assert "Mars/North" in page
+    assert 'class="said failed"' in page
+    assert 'value="20m"' in page, "the form keeps what was written"
+
+
 async def decided(rig: Rig, reader: Reader, page: str) -> None:
     """A rollout is paused, resumed and cancelled."""
     for verb, phase in (("pause", "paused"), ("resume", "running"), ("cancel", "cancelled")):

@@ -52,7 +52,7 @@ async def test_creating_a_set_that_exists_is_refused_and_changes_nothing(
     answer = await create(client)
     assert answer.status_code == 409
     page = html.unescape(answer.text)
-    assert "'workers' is there already, and nothing was changed" in page
+    assert page.count("'workers' is there already, and nothing was changed") == 1
     assert 'value="workers"' in page, "the form keeps what was written"
     assert 'aria-describedby="name-taken"' in page, "the field itself says so"
     assert await rig.get("/fleet") == before

@@ -211,6 +211,12 @@ def test_days_begin_at_the_readers_midnight() -> None:
     assert midnight["Asia/Kolkata"] == WEEK.x_of(NOW + 8 * HOUR_MS)
 
 
+def test_a_window_that_begins_and_ends_at_round_times_has_ticks_at_both_ends() -> None:
+    window = timeline.Window(NOW - 30 * MINUTE_MS, NOW + 30 * MINUTE_MS)
+    labels = [each.label for each in timeline.ticks(window, UTC)]
+    assert (labels[0], labels[-1]) == ("10:00", "11:00")
+
+
 def test_a_day_of_25_hours_still_begins_at_midnight() -> None:
     before_the_change = Instant(1_792_800_000_000)  # 2026-10-24 00:00 UTC
     window = timeline.window_of(Zoom.WEEK, [], before_the_change)

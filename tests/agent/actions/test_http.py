@@ -210,6 +210,18 @@ async def test_tls_goes_through_a_tunnel_of_the_proxy(
     assert "Proxy-Authorization" not in hub.heads[0]
 
 
+async def test_a_tunnel_to_an_ipv6_address_is_asked_for_with_brackets(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    proxy = Hub("407 Who are you")
+    async with listening(proxy.serve) as port:
+        monkeypatch.setenv("https_proxy", f"http://127.0.0.1:{port}")
+        with pytest.raises(ActionFailed, match="answered 407"):
+            await do(Http(url="https://[2001:db8::1]/x"))
+    assert proxy.heads[0].startswith("CONNECT [2001:db8::1]:443 HTTP/1.1\r\n")
+    assert "Host: [2001:db8::1]:443\r\n" in proxy.heads[0]
+
+
 async def test_a_proxy_that_refuses_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     async with listening(Hub("407 Who are you").serve) as port:
         monkeypatch.setenv("https_proxy", f"http://me:s3cret@127.0.0.1:{port}")

@@ -53,6 +53,11 @@ def test_the_first_four_and_the_last_are_nobodys(length: int) -> None:
     assert found == whole[4:-1]
 
 
+def test_ipv6_has_no_broadcast_so_its_last_address_is_usable() -> None:
+    prefix = read_prefix("fd00::/124")
+    assert list(usable(prefix)) == [str(each) for each in prefix][4:]
+
+
 async def test_interfaces_get_the_lowest_free_address(azure: VmClient) -> None:
     await azure.network()
     first, second = await azure.interface("one"), await azure.interface("two")
