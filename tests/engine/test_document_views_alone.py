@@ -253,6 +253,15 @@ async def test_a_name_that_another_scope_lets_go_of_keeps_its_instance_here() ->
     assert [each.view.scope_id for each in rig.views.by_name("web-0")] == [scope.id]
 
 
+async def test_each_of_three_scopes_with_the_same_name_is_found_by_it() -> None:
+    rig = await alone()
+    scope = await rig.stored()
+    ids = [scope.id, ScopeId("second"), ScopeId("third")]
+    for id in ids[1:]:
+        rig.views.put(replace(scope, id=id))
+    assert [each.view.scope_id for each in rig.views.by_name("web-0")] == ids
+
+
 async def test_a_view_is_of_a_scope_only_at_its_revision_and_activation() -> None:
     rig = await alone()
     scope = await rig.stored()
