@@ -151,6 +151,20 @@ async def test_what_was_read_before_a_step_back_is_read_once_more() -> None:
     assert rig.view.era == rig.views._era
 
 
+async def test_what_a_read_finds_after_a_step_back_that_is_followed_is_no_other() -> None:
+    rig = await alone()
+    saved = rig.store.save()
+    rig.views.put(await rig.schedule())
+    rig.store.restore(saved)
+    reading = asyncio.create_task(rig.views.refresh(rig.scope_id))
+    reads = rig.store.calls["read"]
+    await rig.until(lambda: rig.store.calls["read"] > reads)
+    rig.views.begin_era(StepBack(common_ms=Instant(10**15), lost=frozenset({rig.scope_id})))
+    await reading
+    await rig.settled()
+    assert rig.views.contradicted == set()
+
+
 async def test_a_lower_number_in_a_higher_revision_is_a_contradiction() -> None:
     rig = await alone()
     shown = await rig.schedule()
