@@ -1,6 +1,7 @@
 """A declaration becomes the scopes, names and placements that Azure would give."""
 
 import re
+from dataclasses import fields
 
 import pytest
 from msgspec.structs import replace
@@ -15,6 +16,7 @@ from fairwarning.core.resources import (
     CloudService,
     Member,
     Orchestration,
+    Place,
     Resource,
     ScaleSet,
     VirtualMachine,
@@ -177,3 +179,18 @@ def test_a_bad_declaration_is_refused(resource: Resource, code: Code) -> None:
 def test_policies_come_along() -> None:
     (scope,) = expand(VirtualMachine(name="db", policy=Policy(approve_user_reboot=True)))
     assert scope.roster.policy.approve_user_reboot
+
+
+def test_all_that_is_said_of_the_place_comes_along() -> None:
+    place = {
+        "subscription": "11111111-2222-3333-4444-555555555555",
+        "resource_group": "production",
+        "location": "westeurope",
+        "test": True,
+        "driver": "command",
+        "driver_settings": {"run": "/usr/local/bin/reboot"},
+        "origin": "file",
+    }
+    assert {field.name for field in fields(Place)} == {*place, "left_out"}
+    (scope,) = expand(VirtualMachine(name="db", place=Place(**place)))  # type: ignore[arg-type]
+    assert {name: getattr(scope.roster, name) for name in place} == place

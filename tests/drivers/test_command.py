@@ -100,6 +100,13 @@ async def test_a_program_that_is_not_there_is_a_failure_that_says_so() -> None:
         await carry_out({"run": "/nonesuch --hard"})
 
 
+async def test_a_program_that_may_not_be_run_is_a_failure_that_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "reboot"
+    path.write_text("#!/bin/sh\n")
+    with pytest.raises(DriverFailed, match=r"cannot run '.*/reboot': Permission denied"):
+        await carry_out({"run": str(path)})
+
+
 @pytest.mark.parametrize("settings", [{}, {"run": "'"}, {"run": "true", "timeout": "soon"}])
 async def test_settings_that_make_no_sense_are_a_failure(settings: dict[str, str]) -> None:
     with pytest.raises(DriverFailed, match="change the fleet"):

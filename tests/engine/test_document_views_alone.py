@@ -151,6 +151,20 @@ async def test_what_was_read_before_a_step_back_is_read_once_more() -> None:
     assert rig.view.era == rig.views._era
 
 
+async def test_what_a_read_finds_after_a_step_back_that_is_followed_is_no_other() -> None:
+    rig = await alone()
+    saved = rig.store.save()
+    rig.views.put(await rig.schedule())
+    rig.store.restore(saved)
+    reading = asyncio.create_task(rig.views.refresh(rig.scope_id))
+    reads = rig.store.calls["read"]
+    await rig.until(lambda: rig.store.calls["read"] > reads)
+    rig.views.begin_era(StepBack(common_ms=Instant(10**15), lost=frozenset({rig.scope_id})))
+    await reading
+    await rig.settled()
+    assert rig.views.contradicted == set()
+
+
 async def test_a_lower_number_in_a_higher_revision_is_a_contradiction() -> None:
     rig = await alone()
     shown = await rig.schedule()
@@ -251,6 +265,15 @@ async def test_a_name_that_another_scope_lets_go_of_keeps_its_instance_here() ->
     empty = replace(other.roster, instances={})
     rig.views.put(replace(other, revision=90, roster=empty))
     assert [each.view.scope_id for each in rig.views.by_name("web-0")] == [scope.id]
+
+
+async def test_each_of_three_scopes_with_the_same_name_is_found_by_it() -> None:
+    rig = await alone()
+    scope = await rig.stored()
+    ids = [scope.id, ScopeId("second"), ScopeId("third")]
+    for id in ids[1:]:
+        rig.views.put(replace(scope, id=id))
+    assert [each.view.scope_id for each in rig.views.by_name("web-0")] == ids
 
 
 async def test_a_view_is_of_a_scope_only_at_its_revision_and_activation() -> None:

@@ -122,11 +122,12 @@ async def test_a_rollout_that_is_over_is_not_kept_in_memory() -> None:
     assert records._read == {}
 
 
-async def test_a_record_that_cannot_be_read_is_an_outage_and_says_what_to_do() -> None:
+@pytest.mark.parametrize("body", ["{", '{"id":"\\ud800"}', '{"id":"\ud800"}'])
+async def test_a_record_that_cannot_be_read_is_an_outage_and_says_what_to_do(body: str) -> None:
     store = SharedStore(VirtualClock())
     records = RolloutRecords(store)
     await records.keep(ROLLOUT, expected=0, by=ME)
     ((kind, key),) = [(each.kind, each.key) for each in await store.records(KIND, limit=9)]
-    await store.keep(kind, key, "{", by=ME)
+    await store.keep(kind, key, body, by=ME)
     with pytest.raises(StoreDown, match="restore"):
         await records.find(ROLLOUT.id)

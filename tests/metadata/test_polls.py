@@ -51,6 +51,15 @@ async def test_the_whole_life_of_an_event_as_an_instance_sees_it(rig: Rig) -> No
     assert (await rig.ask()).body == b'{"DocumentIncarnation":4,"Events":[]}'
 
 
+async def test_an_instance_is_known_by_the_program_that_polled_last(rig: Rig) -> None:
+    (member,) = rig.engine.views.by_name("web-0")
+    for agent in ("one/1", "two/2", "one/1"):
+        for more in ({}, {"If-None-Match": '"x"'}, {"If-None-Match": "*"}):
+            member.agent = ""
+            await rig.ask(headers={"Metadata": "true", "User-Agent": agent, **more})
+            assert member.agent == agent, more
+
+
 async def test_a_change_is_seen_by_the_very_next_poll(rig: Rig) -> None:
     client = await rig.connect()
     for number in range(1, 20, 2):

@@ -264,6 +264,17 @@ async def test_a_refused_request_may_be_tried_again_under_its_key(rig: Rig) -> N
     await rig.post("/events", BODY, 201, idempotency_key="a")
 
 
+async def test_a_refusal_is_told_also_if_its_key_cannot_be_released(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def drop(*_: Any, **__: Any) -> bool:
+        raise StoreDown("switched off by the test")
+
+    monkeypatch.setattr(rig.node.store, "drop", drop)
+    problem = await rig.post("/events", {**BODY, "targets": ["db-2"]}, 404, idempotency_key="a")
+    assert "db-2" in problem["detail"]
+
+
 async def test_a_second_one_waits_however_long_the_first_takes(
     rig: Rig, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,5 +1,7 @@
 """Our own authority: trusted once, kept for years, and good for this machine only."""
 
+import errno
+import os
 import ssl
 import subprocess
 import sys
@@ -150,6 +152,19 @@ def test_an_authority_that_was_cut_off_is_not_replaced_in_silence(
     path.write_bytes(path.read_bytes()[:bytes_kept])
     with pytest.raises(CannotCertify, match="azure-setup"):
         own_certificate(tmp_path, HOST, NOW)
+
+
+def test_a_key_that_could_not_be_kept_is_not_left_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(number: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(CannotCertify):
+        own_certificate(tmp_path, HOST, NOW)
+    monkeypatch.undo()
+    assert not [each.name for each in tmp_path.iterdir() if b"KEY" in each.read_bytes()]
 
 
 def test_a_folder_that_cannot_be_had_is_told_with_the_option(tmp_path: Path) -> None:

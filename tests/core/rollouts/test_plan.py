@@ -13,7 +13,7 @@ from fairwarning.core.rollouts.model import (
     RolloutStep,
     StepPhase,
 )
-from fairwarning.core.rollouts.plan import estimate, preview
+from fairwarning.core.rollouts.plan import checked_steps, estimate, preview
 from fairwarning.core.rollouts.windows import parse_window
 from tests.core.builders import E1, names
 from tests.core.rollouts.test_advance import BEFORE_DST, MONDAY, fleets, make_world, specs
@@ -70,6 +70,13 @@ def test_scopes_run_side_by_side_and_domains_one_after_the_other() -> None:
         ("c", 0, 52),
         ("c", 1, 78),
     ]
+
+
+def test_a_scope_without_instances_makes_no_rule_for_the_others() -> None:
+    rehearsed, empty = availability_set("a", 1, 1, test=True), availability_set("b", 0, 1)
+    spec = RolloutSpec(type=EventType.REBOOT, notice_ms=MINUTE_MS)
+    steps = checked_steps(spec, (rehearsed, empty), MONDAY)
+    assert [step.scope_id for step in steps] == [rehearsed.id]
 
 
 def _minutes(instant: Instant | None) -> int | None:

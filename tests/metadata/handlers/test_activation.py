@@ -178,7 +178,7 @@ async def test_whose_address_passes_on_meanwhile_is_not_answered_as_who_he_was()
     rig = Rig(EndpointRules(activation_delay_s=60))
     await rig.start()
     client = await rig.connect()
-    await client.send(request())
+    await client.send(request() + request("/metadata/versions"))
     probe = await rig.connect("127.0.1.12")
     await probe.send(request("/metadata/versions"))
     await probe.receive()
@@ -187,6 +187,7 @@ async def test_whose_address_passes_on_meanwhile_is_not_answered_as_who_he_was()
     await rig.submit(rig.web, Declare(roster=replace(roster, instances=without)))
     await rig.clock.advance(60_000)
     assert (await client.receive()).status == 404
+    assert (await client.receive()).status == 404, "its next request is answered too"
     await rig.stop()
 
 

@@ -30,6 +30,16 @@ def steady() -> InlineCommits:
     return found
 
 
+async def test_a_store_that_is_opened_again_has_to_show_that_its_disk_is_quick(
+    tmp_path: Path,
+) -> None:
+    found = steady()
+    store = SqliteStore(tmp_path / "store.db", VirtualClock(), found)
+    await store.open()
+    assert not found.allows
+    await store.close()
+
+
 def test_after_a_slow_commit_it_takes_a_row_of_quick_ones_again() -> None:
     found = steady()
     found.record(QUICK_S + 0.001, alone=True)
