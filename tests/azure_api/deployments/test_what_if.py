@@ -82,14 +82,14 @@ async def test_lists_secrets_and_case_in_a_preview(arm: DeploymentClient) -> Non
     await deploy(arm, network(), scale_set())
     more = network(location="Local")
     more["properties"]["addressSpace"] = {"addressPrefixes": ["10.0.0.0/16", "10.1.0.0/16"]}
-    found = await preview(arm, more, scale_set(osProfile={"adminPassword": "secret"}))
+    found = await preview(arm, more, scale_set(osProfile={"adminPassword": "s3cret"}))
     (delta,) = found["net"]["delta"]
     assert (delta["path"], delta["propertyChangeType"]) == (
         "properties.addressSpace.addressPrefixes",
         "Array",
     )
     assert [(each["path"], each["after"]) for each in delta["children"]] == [("1", "10.1.0.0/16")]
-    assert "secret" not in str(found)
+    assert "s3cret" not in str(found)
 
 
 async def test_a_reference_to_what_is_not_there_yet_is_no_mistake(arm: DeploymentClient) -> None:
