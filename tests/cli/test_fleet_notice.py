@@ -54,7 +54,7 @@ def terminates(program: Program) -> list[str]:
 def test_a_smaller_file_says_who_leaves_and_how(real: Program, file: Path) -> None:
     file.write_text(FLEET.format(capacity=1))
     shown = told(real, "fleet", "apply", str(file), "--yes")
-    assert "- instance workers_1: leaves by a Terminate event, with PT5M of notice" in shown
+    assert "- instance workers_1: leaves by a Terminate event, with 5 min of notice" in shown
     assert "Fleet: 2 leaving by Terminate." in shown
     assert len(live(real)) == 3
     assert terminates(real) == ["workers_1", "workers_2"]
@@ -80,7 +80,7 @@ def test_leaving_without_notice_needs_a_word_and_a_reason_and_names_them(
         assert refused.exit_code == 2
         assert "needs --why" in refused.stderr
     shown = told(real, "fleet", "apply", str(file), "--yes", "--without-notice", *WHY)
-    assert "workers_2: leaves at once, without its PT5M of notice" in shown
+    assert "workers_2: leaves at once, without its 5 min of notice" in shown
     assert live(real) == ["workers_0", "workers_1"]
     shown = told(real, "fleet", "remove", "workers", "--yes", "--without-notice", *WHY)
     assert "These leave at once, without their notice: workers_0, workers_1." in shown

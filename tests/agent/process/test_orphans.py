@@ -114,7 +114,7 @@ def test_a_command_that_outlives_its_agent_does_not_drain_after_the_undo(
         "drained": False,
         "waits at the gate": False,
         "records": {},
-        "files": {"agent.toml", "begun", "gate", "state.json", "state.json.lock"},
+        "files": {"agent.toml", "begun", "gate", "state.json", "state.json.lock", "state.json.run"},
     }
     is_told = any(f"its command goes on (process {command})" in line for line in agent.said)
     assert is_told == is_killed
