@@ -140,7 +140,8 @@ def step(endpoint, memory, me, events):
     mine = {each["EventId"]: each for each in events if me in each.get("Resources", [])}
     for id, event in mine.items():
         is_started = event.get("EventStatus") == "Started"
-        if id not in memory.drained and (is_started or seconds_left(event, endpoint.ahead) < SOON_S):
+        is_near = is_started or seconds_left(event, endpoint.ahead) < SOON_S
+        if id not in memory.drained and is_near:
             memory.drained.append(id)
             memory.save()
             drain(id)

@@ -189,6 +189,8 @@ class Rollouts:
             for scope in page:
                 yield scope
             after = page[-1].id
+            # The store in memory answers at once, and polls must not wait for the whole fleet.
+            await asyncio.sleep(0)
 
 
 async def _here(work: Callable[..., T], *given: Any, is_long: bool = False) -> T:

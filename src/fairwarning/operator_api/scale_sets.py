@@ -292,6 +292,8 @@ async def _carry_out(control: Control, steps: Sequence[Step], *, by: Actor, why:
             await control.engine.submit(scope.id, command, by=by, why=why)
         except Refused as refused:
             raise _overtaken(refused, [each.id for each, _ in steps[:done]]) from None
+        # The store in memory answers at once, and polls must not wait for all scopes.
+        await asyncio.sleep(0)
 
 
 async def _try_out(control: Control, steps: Sequence[Step]) -> None:
