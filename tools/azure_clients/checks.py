@@ -97,6 +97,9 @@ def play_ansible(client: Client) -> None:
         event = server.wait_for_event("pool_1")
         require(event["EventType"] == "Terminate", f"the instance was warned: {event}")
         server.approve("pool_1", event["EventId"])
+    # The playbook does not always wait until the instance is gone.
+    with server.time_flowing():
+        server.wait_until_quiet("pool_0")
     require("pool_1" not in server.instances(), "the instance is gone")
     server.document("web-0")
     with client.waiting(_path("restart")):
