@@ -69,6 +69,16 @@ async def test_one_that_is_gone_does_not_stop_the_others(
     assert (await phases(rig))[second["id"]] == "started"
 
 
+async def test_an_event_that_nobody_knows_is_said_and_nothing_is_left_undone(
+    rig: Rig, client: httpx.AsyncClient
+) -> None:
+    known = await rig.schedule("web-0")
+    unknown = "00000000-0000-0000-0000-000000000000"
+    answer = await send(client, "/events/chosen/preview", unknown, known["id"])
+    assert answer.status_code == 303
+    assert "no event" in (await client.get("/")).text.lower()
+
+
 async def test_nothing_chosen_is_said(client: httpx.AsyncClient, rig: Rig) -> None:
     await rig.schedule("web-0")
     assert (await send(client, "/events/chosen/preview")).status_code == 303

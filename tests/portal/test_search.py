@@ -38,15 +38,27 @@ async def test_the_name_of_a_scope_and_an_event_lead_to_their_pages(
     rig: Rig, reader: Reader
 ) -> None:
     event = await rig.schedule("web-0")
-    assert (await goes_to(reader, "workers")).endswith("/scale-set/workers/0")
+    assert (await goes_to(reader, "workers")).endswith("/scale-set/workers")
     assert await goes_to(reader, event["id"][:8].lower()) == f"/events/{event['id']}"
+
+
+async def test_a_set_with_several_placement_groups_is_found_as_one(
+    rig: Rig, reader: Reader
+) -> None:
+    await rig.post("/fleet", {"scale_set": [{"name": "large", "capacity": 250}]})
+    place = await goes_to(reader, "large")
+    assert place.startswith("/scale-sets/")
+    assert place.endswith("/scale-set/large")
+    assert (await reader.see("/search?q=larg")).count('href="/scale-sets/') >= 2
+    row = await goes_to(reader, "large_249")
+    assert '<tr id="instance-large_249" class="marked">' in await reader.see(row.partition("#")[0])
 
 
 async def test_a_part_of_a_name_lists_what_fits(reader: Reader) -> None:
     page = await reader.see("/search?q=WORK")
     assert all(f"workers_{n}" in page for n in range(3))
     assert "web-0" not in page
-    assert "No instance, scope or event is called “nothing”" in await reader.see(
+    assert "No instance, machine, set or event is called “nothing”" in await reader.see(
         "/search?q=nothing"
     )
     assert "Write a part of the name" in await reader.see("/search")

@@ -39,8 +39,9 @@ async def approve_chosen(context: PageContext) -> Response:
 
 
 async def _chosen(context: PageContext) -> list[Event]:
-    asked = [context.ask("GET", "/events/{id}", names={"id": id}) for id in _ids(context)]
-    found: list[Event] = [await each for each in asked]
+    found: list[Event] = [
+        await context.ask("GET", "/events/{id}", names={"id": id}) for id in _ids(context)
+    ]
     return [each for each in found if each.phase is Phase.SCHEDULED]
 
 

@@ -5,6 +5,8 @@ from urllib.parse import quote
 
 from starlette.responses import Response
 
+from fairwarning.core.model import ScopeKind
+from fairwarning.core.scope_names import resource_of
 from fairwarning.engine.scope_view import Member
 from fairwarning.operator_api.schemas import Event, Events
 from fairwarning.portal.app import Page
@@ -23,11 +25,11 @@ async def search(context: PageContext) -> Response:
     if len(exact) == 1:
         return context.go(_place_of(exact[0]))
     events = await _events(context, text)
-    scopes = views.search(text)[:FOUND_MAX] if text else []
-    named = [id for id in scopes if text in id.split("/")[-2:]]
+    resources = await _resources(context, text)
+    named = [id for id in resources if id.endswith(f"/{text}")]
     if not exact and len(named) == 1:
-        return context.go(f"/fleet/{quote(named[0])}")
-    if not exact and not scopes and len(events) == 1:
+        return context.go(_page_of(named[0]))
+    if not exact and not resources and len(events) == 1:
         return context.go(f"/events/{events[0].id}")
     names = await views.find_names(text, FOUND_MAX) if text else []
     members = [each for name in names for each in views.by_name(name)][:FOUND_MAX]
@@ -35,10 +37,16 @@ async def search(context: PageContext) -> Response:
         "search.html",
         text=text,
         instances=[(each.name, each.view.scope_id, _place_of(each)) for each in members],
-        scopes=scopes,
+        resources=[(id, _page_of(id)) for id in resources[:FOUND_MAX]],
         events=events,
         found_max=FOUND_MAX,
     )
+
+
+async def _resources(context: PageContext, text: str) -> list[str]:
+    """Return the ids of the VMs and sets that have the text in their id."""
+    wanted = text.lower()
+    return [id for id in await context.control.views.resources() if text and wanted in id.lower()]
 
 
 async def _events(context: PageContext, text: str) -> list[Event]:
@@ -52,7 +60,13 @@ async def _events(context: PageContext, text: str) -> list[Event]:
 def _place_of(member: Member) -> str:
     """Return the URL of the instance's row, which is then marked."""
     name = quote(member.name)
-    return f"/fleet/{quote(member.view.scope_id)}?instance={name}#instance-{name}"
+    page = _page_of(resource_of(member.view.scope_id))
+    return f"{page}?instance={name}#instance-{name}"
+
+
+def _page_of(resource_id: str) -> str:
+    folder = "scale-sets" if resource_id.split("/")[2] == ScopeKind.SCALE_SET else "fleet"
+    return f"/{folder}/{quote(resource_id)}"
 
 
 PAGES = (Page("/search", search),)
