@@ -22,7 +22,8 @@ ProctrackType=proctrack/linuxproc
 TaskPlugin=task/none
 ReturnToService=1
 NodeName=node-0 CPUs=1
-PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE
+PartitionName=main Nodes=ALL Default=YES
+PartitionName=other Nodes=ALL
 """
 _NODE = "node-0"
 _SHORT_NOTICE = "15s"
