@@ -4,7 +4,7 @@
     python3 tools/agent/check.py                 one line a check; exit code 1 if one fails
 
 Everything happens in network namespaces that are made for the run: nothing is ever sent to
-169.254.169.254 outside them. Needs no root (`--install` does).
+169.254.169.254 outside them. Needs no root (`--install` and `slurm` do).
 """
 
 import argparse

@@ -1,5 +1,6 @@
 """A server at 169.254.169.254, and an agent on a VM with one of the recipes as it is shipped."""
 
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -85,7 +86,7 @@ def start_agent(vm: DaemonVm, *files: str) -> Agent:
     for each in files:
         where = "/run/agent.toml" if each.endswith(".toml") else f"/usr/local/sbin/{each}"
         vm.write(where, (RECIPES / each).read_text(), 0o755)
-    command = ["python", "-m", "fairwarning", "agent", "--config", "/run/agent.toml"]
+    command = [sys.executable, "-m", "fairwarning", "agent", "--config", "/run/agent.toml"]
     agent = Agent(vm.start(command, stderr=PIPE), patience_s=HANG_S)
     agent.wait_until_it_says("watching")
     return agent

@@ -7,7 +7,6 @@ none outlives the check: when the first process of a process namespace ends, how
 kernel kills all others, also those that made themselves daemons.
 """
 
-import os
 import subprocess
 import sys
 import time
@@ -96,10 +95,7 @@ class DaemonVm:
 
 
 def environment() -> Mapping[str, str]:
-    return {
-        **clean_environment(),
-        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{SYSTEM_PATH}",
-    }
+    return {**clean_environment(), "PATH": SYSTEM_PATH}
 
 
 @contextmanager
