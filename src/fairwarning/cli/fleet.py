@@ -13,7 +13,7 @@ from fairwarning.cli.common_options import (
     yes_option,
 )
 from fairwarning.cli.name_completion import complete_target
-from fairwarning.cli.table_model import Shown, line
+from fairwarning.cli.table_model import Shown, hint, line
 from fairwarning.cli.tables.fleet import (
     cancelled_by,
     changes_list,
@@ -136,7 +136,8 @@ def _plan_page(file: str, plan: Json) -> list[Shown]:
     ended = cancelled_by(plan["changes"])
     force = f" --force, because it cancels {counted(len(ended), 'pending event')}" if ended else ""
     summary = changes_summary(plan["changes"])
-    return [*shown, line(f"Plan: {summary}. To do this: fairwarning fleet apply {file}{force}")]
+    how = hint(f"To do this: fairwarning fleet apply {file}{force}")
+    return [*shown, line(f"Plan: {summary}."), how]
 
 
 def _warn(session: Session, plan: Json) -> None:
