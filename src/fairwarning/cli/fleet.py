@@ -1,5 +1,6 @@
 """`fairwarning fleet` plans and applies a fleet file, shows the fleet, and removes from it."""
 
+import shlex
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -134,10 +135,10 @@ def _plan_page(file: str, plan: Json) -> list[Shown]:
     if plan.get("kept"):
         shown.append(line(kept_note(plan["kept"]), "dim"))
     ended = cancelled_by(plan["changes"])
-    force = f" --force, because it cancels {counted(len(ended), 'pending event')}" if ended else ""
-    summary = changes_summary(plan["changes"])
-    how = hint(f"To do this: fairwarning fleet apply {file}{force}")
-    return [*shown, line(f"Plan: {summary}."), how]
+    cancels = f" It cancels {counted(len(ended), 'pending event')}." if ended else ""
+    summary = line(f"Plan: {changes_summary(plan['changes'])}.{cancels}")
+    words = ["fairwarning", "fleet", "apply", file, *(["--force"] if ended else [])]
+    return [*shown, summary, hint(f"To do this: {shlex.join(words)}")]
 
 
 def _warn(session: Session, plan: Json) -> None:
