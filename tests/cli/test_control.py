@@ -90,7 +90,7 @@ def test_a_plan_shows_all_changes_and_makes_none(real: Program, tmp_path: Path) 
 
 
 def test_the_command_below_a_plan_can_be_pasted(real: Program, tmp_path: Path) -> None:
-    told(real, "schedule", "reboot", "web-0")
+    told(real, "schedule", "reboot", "db")
     file = tmp_path / "my fleet.toml"
     file.write_text(FLEET)
     *_, summary, how = told(real, "fleet", "plan", str(file)).splitlines()
