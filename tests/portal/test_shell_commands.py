@@ -5,6 +5,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from fairwarning.operator_api.schemas import Entry
+from fairwarning.operator_api.to_schema import event_of
 from fairwarning.portal import shell_commands
 from fairwarning.portal.pages.events import name_of, steps
 from fairwarning.portal.time_zones import local, rfc3339_of, zone_of
@@ -71,7 +72,7 @@ def entry(kind: str, second: int, *, why: str = "", by: str = "operator:ada", **
 
 
 def test_a_lease_that_is_renewed_again_and_again_is_one_step() -> None:
-    found = event()
+    found = event_of(*event())
     found.timeline = [
         entry("Started", 0, cause="due"),
         *(entry("LeaseRenewed", n, by="engine:engine") for n in (10, 20, 30)),
@@ -83,7 +84,7 @@ def test_a_lease_that_is_renewed_again_and_again_is_one_step() -> None:
 
 
 def test_the_reason_for_a_commit_is_told_once() -> None:
-    found = event()
+    found = event_of(*event())
     found.timeline = [
         entry("Approved", 5, why="drained"),
         entry("Started", 5, why="drained", cause="approved"),
@@ -93,7 +94,7 @@ def test_the_reason_for_a_commit_is_told_once() -> None:
 
 
 def test_what_the_scope_did_is_no_part_of_the_events_story() -> None:
-    found = event()
+    found = event_of(*event())
     found.timeline = [entry("DocumentChanged", 1), entry("Seen", 2, name="web-0")]
     assert [(each.kind, each.name) for each in steps(found)] == [("Seen", "web-0")]
 

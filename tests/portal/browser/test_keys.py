@@ -32,9 +32,14 @@ async def test_g_and_a_letter_goes_to_a_page_but_not_while_one_writes(look: Look
 async def test_the_list_of_keys_opens_and_closes(look: Look) -> None:
     page = await look("/")
     await page.keyboard.press("?")
-    await expect(page.get_by_role("dialog", name="Keyboard shortcuts")).to_be_visible()
+    dialog = page.get_by_role("dialog", name="Keyboard shortcuts")
+    await expect(dialog).to_be_visible()
+    await expect(dialog.locator("dt")).to_have_count(11)
+    await expect(dialog).to_contain_text("g f")
     await page.keyboard.press("Escape")
     await expect(page.get_by_role("dialog")).to_be_hidden()
+    await page.keyboard.press("?")
+    await expect(dialog.locator("dt")).to_have_count(11)
 
 
 async def test_several_events_are_chosen_and_approved_while_the_page_lives(

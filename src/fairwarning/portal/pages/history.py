@@ -11,7 +11,7 @@ from fairwarning.portal.app import Page
 from fairwarning.portal.layout import HEADERS
 from fairwarning.portal.page_context import PageContext
 
-ENTRIES_SHOWN = 100  # A page that a person can look through.
+ENTRIES_SHOWN = 40  # A row has nine elements, and a page is to have at most 600.
 CSV_PAGE = 500  # The largest page of the API.
 CSV_ROWS_MAX = 100_000  # Spreadsheets become slow with more.
 COLUMNS = ("at", "scope", "event", "kind", "by", "why", "text")
