@@ -117,7 +117,8 @@ class Portal:
 
     async def _unknown(self, request: Request) -> Response:
         problem = Problem(404, "no-such-path", self._layout.t("problem.no-such-page"))
-        return await self._layout.bare("plain_problem.html", 404, problem=problem)
+        title = self._layout.t("problem.no-such-page-title")
+        return await self._layout.bare("plain_problem.html", 404, problem=problem, title=title)
 
     async def _stream(self, request: Request) -> Response:
         try:

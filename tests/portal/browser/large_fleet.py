@@ -1,8 +1,8 @@
 """A fleet of 10,000 instances with events of many types in many states, to look at."""
 
 from fairwarning.core.commands import Approve, Cancel, Command, Schedule
-from fairwarning.core.instants import HOUR_MS, MINUTE_MS
-from fairwarning.core.model import EventType, InstanceName, ScopeId
+from fairwarning.core.instants import MINUTE_MS
+from fairwarning.core.model import EventId, EventType, InstanceName, ScopeId
 from fairwarning.core.resources import AvailabilitySet, Member, Place, ScaleSet, VirtualMachine
 from tests.operator_api.rig import ME, Rig
 
@@ -59,20 +59,19 @@ async def keep_busy(rig: Rig) -> None:
         await rig.post(f"/instances/{name}/delete", {}, 202)
     await rig.post("/instances/single3/stop", {}, 202)
     await rig.post("/rollouts", {"type": "Freeze", "scopes": ["fleet1"], "name": "hosts"}, 201)
+    await rig.post("/rollouts", {"type": "Reboot", "scopes": [], "name": "kernel"}, 201)
 
 
-async def _announce(rig: Rig, number: int, *, minutes: int, lasts_s: int | None = None) -> str:
+async def _announce(rig: Rig, number: int, *, minutes: int, lasts_s: int | None = None) -> EventId:
     id = rig.node.engine.new_id()
     command = Schedule(
         event_id=id,
         type=TYPES[number % len(TYPES)],
-        targets=tuple(InstanceName(f"shop{number}-{n}") for n in range(5 * 20) if n % 5 == 0),
+        targets=tuple(InstanceName(f"shop{number}-{n}") for n in range(0, MEMBERS, 5)),
         notice_ms=minutes * MINUTE_MS,
         duration_s=lasts_s,
         description="Host server is undergoing maintenance.",
     )
-    assert command.notice_ms is not None
-    assert command.notice_ms < 24 * HOUR_MS
     await _submit(rig, number, command)
     return id
 

@@ -24,6 +24,11 @@ function remember(name, value) {
   history.replaceState(null, "", url);
 }
 
+// A column of buttons or boxes is neither sorted nor saved.
+function isPlain(head) {
+  return head.hasAttribute("data-plain") || head.querySelector(".hidden") !== null;
+}
+
 function shownRows(table) {
   return [...table.tBodies[0].rows].filter((row) => !row.hidden);
 }
@@ -34,7 +39,7 @@ function textOf(cell) {
 
 function save(table, id, kind) {
   const heads = [...table.tHead.rows[0].cells];
-  const used = heads.map((head, at) => at).filter((at) => heads[at].innerText.trim());
+  const used = heads.map((head, at) => at).filter((at) => heads[at].innerText.trim() && !isPlain(heads[at]));
   const names = used.map((at) => textOf(heads[at]));
   const rows = shownRows(table).map((row) => used.map((at) => (row.cells[at] ? textOf(row.cells[at]) : "")));
   const quoted = (text) => `"${(FORMULA.test(text) ? `'${text}` : text).replaceAll('"', '""')}"`;
@@ -68,7 +73,7 @@ function keepOnly(table, text) {
 function equip(table, id) {
   const asked = new URLSearchParams(location.search);
   for (const [at, head] of [...table.tHead.rows[0].cells].entries()) {
-    if (!head.textContent.trim() || head.querySelector(".hidden")) continue;
+    if (!head.textContent.trim() || isPlain(head)) continue;
     const button = document.createElement("button");
     button.className = "sort";
     button.type = "button";
