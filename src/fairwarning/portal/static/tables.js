@@ -2,7 +2,6 @@
 // The state is in the address, so that a sorted and filtered page can be linked.
 "use strict";
 
-const TOOLS_FROM_ROWS = 5;
 const FORMULA = /^[=+\-@\t\r]/;
 
 function keyOf(cell) {
@@ -70,6 +69,31 @@ function keepOnly(table, text) {
   }
 }
 
+function toolsOf(table, id, text) {
+  const tools = document.createElement("p");
+  tools.className = "table-tools";
+  const filter = document.createElement("input");
+  filter.type = "search";
+  filter.id = `rows-${id}`;
+  filter.placeholder = WORDS.filterRows;
+  filter.setAttribute("aria-label", WORDS.filterRows);
+  filter.value = text;
+  filter.addEventListener("input", () => {
+    keepOnly(table, filter.value);
+    remember(`filter-${id}`, filter.value);
+  });
+  tools.append(filter);
+  for (const kind of ["csv", "json"]) {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.className = "quiet small";
+    button.textContent = WORDS[kind];
+    button.addEventListener("click", () => save(table, id, kind));
+    tools.append(button);
+  }
+  return tools;
+}
+
 function equip(table, id) {
   const asked = new URLSearchParams(location.search);
   for (const [at, head] of [...table.tHead.rows[0].cells].entries()) {
@@ -86,29 +110,7 @@ function equip(table, id) {
       remember(`sort-${id}`, `${at}${isDown ? "-down" : ""}`);
     });
   }
-  if (table.tBodies[0].rows.length >= TOOLS_FROM_ROWS && !table.hasAttribute("data-bare")) {
-    const tools = document.createElement("p");
-    tools.className = "table-tools";
-    const filter = document.createElement("input");
-    filter.type = "search";
-    filter.placeholder = WORDS.filterRows;
-    filter.setAttribute("aria-label", WORDS.filterRows);
-    filter.value = asked.get(`filter-${id}`) || "";
-    filter.addEventListener("input", () => {
-      keepOnly(table, filter.value);
-      remember(`filter-${id}`, filter.value);
-    });
-    tools.append(filter);
-    for (const kind of ["csv", "json"]) {
-      const button = document.createElement("button");
-      button.type = "button";
-      button.className = "quiet small";
-      button.textContent = WORDS[kind];
-      button.addEventListener("click", () => save(table, id, kind));
-      tools.append(button);
-    }
-    (table.closest(".scroll") || table).before(tools);
-  }
+  (table.closest(".scroll") || table).before(toolsOf(table, id, asked.get(`filter-${id}`) || ""));
   const [at, down] = (asked.get(`sort-${id}`) || "").split("-");
   if (at !== "" && table.tHead.rows[0].cells[Number(at)]) sortBy(table, Number(at), down === "down");
   keepOnly(table, asked.get(`filter-${id}`) || "");
