@@ -20,6 +20,7 @@ import uvloop
 from playwright.async_api import Browser, Page, async_playwright
 
 from benchmarks.portal.live import ME, SCOPE_INSTANCES, fleet
+from fairwarning.cli.garbage import ShortCollections
 from fairwarning.core.resources import ScaleSet
 from fairwarning.node import Node
 
@@ -101,7 +102,10 @@ async def main() -> None:
             with tempfile.TemporaryDirectory() as folder:
                 async with fleet(Path(folder), instances, PENDING) as node:
                     await add_scale_sets(node, instances // 10_000)
+                    collections = ShortCollections()  # As `serve` does.
+                    collections.begin()
                     await measure(browser, node.control_url, sets=instances // SCOPE_INSTANCES)
+                    collections.end()
         await browser.close()
 
 
