@@ -8,7 +8,7 @@ from fairwarning.operator_api.schemas import Entry
 from fairwarning.operator_api.to_schema import event_of
 from fairwarning.portal import shell_commands
 from fairwarning.portal.pages.events import name_of, steps
-from fairwarning.portal.time_zones import local, rfc3339_of, zone_of
+from fairwarning.portal.time_zones import local, rfc3339_of, with_local_times, zone_of
 from tests.portal.test_timeline import event
 
 POLL = "/metadata/scheduledevents?api-version=2020-07-01"
@@ -62,6 +62,13 @@ def test_times_are_read_and_said_in_the_readers_zone() -> None:
     assert rfc3339_of("2026-07-16T10:30", berlin) == "2026-07-16T08:30:00Z"
     assert rfc3339_of("2026-11-16T10:30", ZoneInfo("UTC")) == "2026-11-16T10:30:00Z"
     assert rfc3339_of("tomorrow", berlin) is None
+
+
+def test_a_sentence_of_the_journal_has_its_times_in_the_readers_zone() -> None:
+    said = "Freeze of db announced for 2026-11-18 23:28:53 UTC"
+    found = with_local_times(said, zone_of("Europe/Berlin"))
+    assert found == "Freeze of db announced for Thu 19 Nov 2026, 00:28:53 CET"
+    assert with_local_times("started (approved)", zone_of("UTC")) == "started (approved)"
 
 
 def entry(kind: str, second: int, *, why: str = "", by: str = "operator:ada", **data: str) -> Entry:
