@@ -17,6 +17,8 @@ _ENVELOPE = frozenset({
     "scale", "etag", "systemdata", "location", "tags", "id", "name", "type",
 })  # fmt: skip
 """Members that ARM knows on every resource. A type that has no use for one ignores it."""
+_WITHOUT_ENVELOPE = frozenset({"TagsResource", "TagsPatchResource"})
+"""Types in which nothing is ignored: tags beside `properties` would mean that there are none."""
 _ROOTS = {"ResourceGroup": "ResourceGroupDefinition"}
 
 
@@ -26,7 +28,7 @@ def with_known_members(call: ArmCall) -> ArmCall:
     Templates write some booleans and numbers as text. Such a text becomes a boolean or a number.
     Nulls stay. Raises ArmError if a member is unknown or has the wrong kind.
     """
-    found = body_type(call.path) if call.body is not None else None
+    found = body_type(call.path, call.method) if call.body is not None else None
     if call.body is None or found is None:
         return call
     return replace(call, body=_Conformer(found, call.path.namespace).root(call.body))
@@ -40,7 +42,9 @@ class _Conformer:
 
     def root(self, body: Json) -> Json:
         known = self._table[self._root]
-        envelope = {n for n in body if n.lower() in _ENVELOPE and n.lower() not in known}
+        is_plain = "properties" not in known or self._root in _WITHOUT_ENVELOPE
+        ignored = frozenset() if is_plain else _ENVELOPE - known.keys()
+        envelope = {n for n in body if n.lower() in ignored}
         return self._object({n: body[n] for n in body if n not in envelope}, self._root, "")
 
     def _object(self, value: Json, type: str, path: str) -> Json:
