@@ -19,6 +19,8 @@ _ENVELOPE = frozenset({
 """Members that ARM knows on every resource. A type that has no use for one ignores it."""
 _WITHOUT_ENVELOPE = frozenset({"TagsResource", "TagsPatchResource"})
 """Types in which nothing is ignored: tags beside `properties` would mean that there are none."""
+_INT_MAX = 2**31 - 1
+_DIGITS_MAX = 10
 _ROOTS = {"ResourceGroup": "ResourceGroupDefinition"}
 
 
@@ -74,6 +76,8 @@ class _Conformer:
             case "{":
                 if not isinstance(value, dict):
                     raise wrong_kind(path, "an object")
+                if kind == "{str":
+                    return value  # Tags and such: whoever reads them checks their values.
                 return {n: self._value(v, kind[1:], f"{path}.{n}") for n, v in value.items()}
             case "=" if not isinstance(value, dict | list):
                 return _word(value, kind[1:].split("|"))
@@ -133,9 +137,27 @@ def _scalar(value: Any, kind: str, path: str) -> Any:
         raise wrong_kind(path, names.get(kind, "a string"))
     if kind == "bool":
         return _boolean(value, path)
-    if kind == "int" and isinstance(value, str) and value.isascii() and value.isdigit():
-        return int(value) if len(value) < 10 else value
-    return value
+    if kind in ("int", "num"):
+        return _number(value, kind, path)
+    if isinstance(value, bool):
+        raise wrong_kind(path, "a string")
+    return str(value) if isinstance(value, int | float) else value
+
+
+def _number(value: Any, kind: str, path: str) -> int | float:
+    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= _DIGITS_MAX:
+        value = int(value)
+    if kind == "num" and isinstance(value, int | float) and not isinstance(value, bool):
+        return value
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) <= _INT_MAX:
+        return value
+    wanted = "a number" if kind == "num" else "a whole number that fits into 32 bits"
+    raise ArmError(
+        400,
+        "InvalidParameter",
+        f"The value '{str(value)[:40]}' of parameter '{path[:400]}' is invalid; use {wanted}.",
+        target=path[:400],
+    )
 
 
 def _boolean(value: Any, path: str) -> bool:
