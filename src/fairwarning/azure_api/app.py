@@ -105,8 +105,8 @@ class ArmApp:
             caller=caller,
             base_url=self.arm.control.public_url
             or f"{request.url.scheme}://{request.headers.get('host', '')}",
-            if_match="" if is_template else _joined(request, "if-match"),
-            if_none_match="" if is_template else _joined(request, "if-none-match"),
+            if_match=_joined(request, "if-match"),
+            if_none_match=_joined(request, "if-none-match"),
             why=request.headers.get("commandname", "")[:100],
         )
         return await self.arm.answer(call)

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from fairwarning.azure_api.body_values import location_of, refuse_moved, resource_members
 from fairwarning.azure_api.errors import ArmError, not_found
-from fairwarning.azure_api.etags import refuse_unmatched
+from fairwarning.azure_api.etags import refuse_unmatched_record, retried
 from fairwarning.azure_api.lists import list_reply
 from fairwarning.azure_api.merge_patch import merge
 from fairwarning.azure_api.networks.attachments import INTERFACES, addresses_of, vm_using
@@ -34,7 +34,7 @@ from fairwarning.azure_api.networks.references import (
     PUBLIC_ADDRESSES,
     users_of_public_addresses,
 )
-from fairwarning.azure_api.networks.render import PART_LISTS, etag, part_list, resource_json
+from fairwarning.azure_api.networks.render import PART_LISTS, part_list, resource_json
 from fairwarning.azure_api.networks.subnets import refuse_network
 from fairwarning.azure_api.paths import ResourcePath
 from fairwarning.azure_api.request import Arm, ArmCall, Json, Reply, Routes
@@ -55,16 +55,12 @@ async def create_or_update(arm: Arm, call: ArmCall) -> Reply:
     refuse_name(call.path)
     if _is_part(call.path):
         return await create_or_update_part(arm, call)
-    while True:
-        try:
-            return await _create_or_update(arm, call)
-        except RecordChanged:
-            continue  # Another request changed the record: merge with what is stored now.
+    return await retried(_create_or_update)(arm, call)
 
 
 async def _create_or_update(arm: Arm, call: ArmCall) -> Reply:
     before = await arm.resources.find(call.path.id)
-    refuse_unmatched(call, None if before is None else etag(before))
+    refuse_unmatched_record(call, before)
     if before is None and call.method == "PATCH":
         raise not_found(call.path.type, call.path.name, call.path.group)
     await _refuse_without_parent(arm, call.path)
@@ -136,7 +132,7 @@ async def delete(arm: Arm, call: ArmCall) -> Reply:
         return await delete_part(arm, call)
     children = [each async for each in arm.resources.list_below(call.path.id)]
     record = await arm.resources.find(call.path.id)
-    refuse_unmatched(call, None if record is None else etag(record))
+    refuse_unmatched_record(call, record)
     if record is None:
         # An interrupted deletion may have left these.
         await _delete_all(arm, call, children)

@@ -1,10 +1,10 @@
 """Renders network resources. It adds ids and Azure's derived members to the stored body. Pure."""
 
 import hashlib
-import uuid
 
 from fairwarning.azure_api.body_values import object_at, objects_at
 from fairwarning.azure_api.compute_defaults import without_empty_objects
+from fairwarning.azure_api.etags import record_tag
 from fairwarning.azure_api.networks.references import References, references_in
 from fairwarning.azure_api.networks.usual_values import (
     LOAD_BALANCER_PARTS,
@@ -54,7 +54,7 @@ def resource_json(record: ResourceRecord) -> Json:
     return {
         "name": record.name,
         "id": record.id,
-        "etag": etag(record),
+        "etag": record_tag(record),
         "type": record.type,
         **record.body,
         **({"sku": sku} if sku else {}),
@@ -81,7 +81,7 @@ def _part_json(record: ResourceRecord, list_name: str, part: Json, references: R
     return {
         **part,
         "id": id,
-        "etag": etag(record),
+        "etag": record_tag(record),
         "type": f"{record.type}/{list_name}",
         "properties": {
             **PART_PROPERTIES.get(list_name, {}),
@@ -90,11 +90,6 @@ def _part_json(record: ResourceRecord, list_name: str, part: Json, references: R
             "provisioningState": "Succeeded",
         },
     }
-
-
-def etag(record: ResourceRecord) -> str:
-    tag = uuid.uuid5(uuid.NAMESPACE_URL, f"{record.unique_id}/{record.revision}")
-    return f'W/"{tag}"'
 
 
 def mac_address(interface_id: str) -> str:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 from fairwarning.azure_api import lists
 from fairwarning.azure_api.body_values import object_at
+from fairwarning.azure_api.conditional_changes import Watch, checked_change
 from fairwarning.azure_api.errors import ArmError
 from fairwarning.azure_api.etags import content_tag, refuse_unmatched
 from fairwarning.azure_api.fleet_view import FleetInstance
@@ -26,6 +27,7 @@ from fairwarning.azure_api.scale_sets.render import (
     find_instance,
     get_instance,
     instance_json,
+    instance_tag,
     interface_id,
 )
 from fairwarning.azure_api.scale_sets.state import (
@@ -73,14 +75,17 @@ async def get_instance_view(arm: Arm, call: ArmCall) -> Reply:
 
 
 async def delete(arm: Arm, call: ArmCall) -> Reply:
-    found = await get_scale_set(arm, call.path)
-    vm = find_instance(found, call.path.name)
-    row = None if vm is None else instance_json(found, vm, current_body(found))
-    refuse_unmatched(call, None if row is None else row["etag"])
-    if vm is None:
-        return Reply(204)
-    events = await start_operations(arm, call, [vm], OperationKind.DELETE)
-    return await accepted_reply(arm, call, found, "delete", events)
+    async def end(own: Arm, watch: Watch) -> Reply:
+        found = await get_scale_set(own, call.path)
+        vm = find_instance(found, call.path.name)
+        refuse_unmatched(call, None if vm is None else instance_tag(found, vm))
+        if vm is None:
+            return Reply(204)
+        watch([vm.scope])
+        events = await start_operations(own, call, [vm], OperationKind.DELETE)
+        return await accepted_reply(own, call, found, "delete", events)
+
+    return await checked_change(arm, call, end)
 
 
 async def simulate_eviction(arm: Arm, call: ArmCall) -> Reply:

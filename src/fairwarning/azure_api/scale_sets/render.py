@@ -176,6 +176,11 @@ def instance_json(
     return {**row, "etag": content_tag(row)}
 
 
+def instance_tag(found: ScaleSetState, vm: FleetInstance) -> str:
+    tag: str = instance_json(found, vm, current_body(found))["etag"]
+    return tag
+
+
 def _instance_properties(
     found: ScaleSetState, vm: FleetInstance, body: Json, view: Json | None
 ) -> Json:
