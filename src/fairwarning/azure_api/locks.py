@@ -169,7 +169,7 @@ def _body(call: ArmCall) -> Json:
     if level.lower() not in LEVELS:
         raise ArmError(
             400,
-            "InvalidLockLevel",
+            "InvalidRequestContent",
             f"The lock level '{level[:40]}' is invalid; use CanNotDelete or ReadOnly.",
             target="properties.level",
         )
@@ -177,7 +177,7 @@ def _body(call: ArmCall) -> Json:
     if len(notes) > NOTES_CHARS_MAX:
         raise ArmError(
             400,
-            "InvalidLockNotes",
+            "InvalidRequestContent",
             f"The notes of a lock have at most {NOTES_CHARS_MAX} characters.",
             target="properties.notes",
         )

@@ -79,8 +79,8 @@ class _Conformer:
                 if kind == "{str":
                     return value  # Tags and such: whoever reads them checks their values.
                 return {n: self._value(v, kind[1:], f"{path}.{n}") for n, v in value.items()}
-            case "=" if not isinstance(value, dict | list):
-                return _word(value, kind[1:].split("|"))
+            case "=":
+                return _word(value, kind[1:].split("|"), path)
         if kind in self._table:
             if not isinstance(value, dict):
                 raise wrong_kind(path, "an object")
@@ -124,10 +124,10 @@ class _Conformer:
         return ArmError(400, "BadRequest", message, target=path[:400])
 
 
-def _word(value: Any, words: list[str]) -> Any:
+def _word(value: Any, words: list[str], path: str) -> str:
     """Returns the word in Azure's spelling. A word that is not in the list stays as it is."""
     if not isinstance(value, str):
-        return value
+        raise wrong_kind(path, "a string")
     return next((each for each in words if each.lower() == value.lower()), value)
 
 

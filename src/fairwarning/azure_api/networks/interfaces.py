@@ -117,7 +117,7 @@ async def _address(
     if not subnet:
         raise ArmError(
             400,
-            "SubnetNotProvided",
+            "InvalidRequestFormat",
             f"IP configuration '{text_at(wanted, 'name')}' of {id} has no subnet.id; name the "
             "subnet that the address is to come from.",
         )
