@@ -81,6 +81,8 @@ class _Conformer:
                 return {n: self._value(v, kind[1:], f"{path}.{n}") for n, v in value.items()}
             case "=":
                 return _word(value, kind[1:].split("|"), path)
+            case _:
+                pass
         if kind in self._table:
             if not isinstance(value, dict):
                 raise wrong_kind(path, "an object")
