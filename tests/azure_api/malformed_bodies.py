@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from tests.azure_api.arm_client import COMPUTE, GROUP, NETWORK, S
-from tests.azure_api.scale_set_client import SETS, SUBNET, body_of, connected, told
-from tests.azure_api.vm_client import NICS, VMS, interface_body, network_body, vm_body
+from tests.azure_api.scale_set_client import SETS, body_of, connected, told
+from tests.azure_api.vm_client import NICS, SUBNET, VMS, interface_body, network_body, vm_body
 
 PROVIDERS = f"{GROUP}/providers"
 MAINTENANCE = "providers/Microsoft.Maintenance"
@@ -136,6 +136,8 @@ REQUESTS: dict[tuple[str, str], Any] = {
     ("POST", f"{PROVIDERS}/Microsoft.Resources/deployments/d/validate"): {"properties": DEPLOYMENT},
     ("POST", f"{PROVIDERS}/Microsoft.Resources/deployments/d/whatIf"): {"properties": DEPLOYMENT},
 }
+REFUSED = ("workers/delete", "scheduledevents", "roleAssignments/r")
+"""How the paths end whose bodies above are refused as they are, all others are accepted."""
 WRONG: list[Any] = [
     None, True, 5, -1, 1.5, 10**9, 10**18, 10**30, 1e308, "", "x", "\u0000", "x" * 2000, [], [[]],
     [None], [{}], {}, {"": ""}, {"x": {"y": []}},
