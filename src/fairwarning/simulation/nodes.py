@@ -1,14 +1,15 @@
 """One simulated node has the parts of the real program, put together as in the program."""
 
-from collections.abc import Awaitable, Callable
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
 from enum import Enum
 from random import Random
-from typing import cast
+from typing import Any, cast
 
 from fairwarning.core.instants import Instant
 from fairwarning.core.model import EventId, NodeId, ScopeId
 from fairwarning.engine.active_faults import Faults
-from fairwarning.engine.protocols import Order, Store
+from fairwarning.engine.protocols import Listener, Order, Signal, Store
 from fairwarning.engine.rollouts import Rollouts
 from fairwarning.engine.service import Engine, Rules
 from fairwarning.metadata.endpoint_state import EndpointState
@@ -19,12 +20,13 @@ from fairwarning.simulation.calls import Calls
 from fairwarning.simulation.clock import NodeClock
 from fairwarning.simulation.driver import SimDriver
 from fairwarning.simulation.driver import World as PhysicalWorld
-from fairwarning.simulation.intercepted_store import InterceptedStore
 from fairwarning.simulation.notifications import RecordedSender, Sent
 from fairwarning.simulation.plan import Shape
 from fairwarning.simulation.records import FeedReader
 
 _ENDPOINT = EndpointRules(requests_per_second_max=0)
+
+_WRITES = ("create", "transact", "note_seen", "keep", "drop")
 
 
 class State(Enum):
@@ -120,3 +122,57 @@ class Node:
         self.driver.is_dead = True
         for reader in self.readers:
             reader.stop()
+
+
+class InterceptedStore:
+    """Passes each method of `Store` on to the real store, through `Calls.intercept`."""
+
+    def __init__(self, inner: Store, node: str, calls: Calls) -> None:
+        self._inner = inner
+        self._node = node
+        self._calls = calls
+        self._listeners: list[Listener] = []
+        self.seen_noted: Callable[[Mapping[ScopeId, Instant]], None] = lambda _: None
+        """A function that is called with notes of polls after they are stored."""
+
+    @property
+    def is_shared(self) -> bool:
+        return self._inner.is_shared
+
+    def listen(self, listener: Listener) -> None:
+        self._listeners.append(listener)
+
+    def tell(self, signal: Signal) -> None:
+        """Tells the listeners. The world calls this late, twice, in any order or not at all."""
+        for listener in self._listeners:
+            listener(signal)
+
+    def __getattr__(self, name: str) -> Callable[..., Awaitable[Any]]:
+        method = getattr(self._inner, name)
+
+        async def call(*args: Any, **kwargs: Any) -> Any:
+            may_be_busy = kwargs.pop("skip_busy", False)
+            # The detail says in a trace what was asked for: ids, a kind and key, or a position.
+            words = (*args[:2], kwargs.get("after"))
+            detail = " ".join(each for each in words if isinstance(each, str))
+
+            async def work() -> Any:
+                result = await method(*args, **kwargs)
+                if name == "note_seen":
+                    self.seen_noted(*args)
+                return result
+
+            passing = self._calls.intercept(
+                self._node, name, work, detail=detail, may_be_busy=may_be_busy
+            )
+            return await (_finished(passing) if name in _WRITES else passing)
+
+        return call
+
+
+async def _finished(write: Awaitable[Any]) -> Any:
+    """Runs the write to its end even if the caller is cancelled, as all our stores do."""
+    job = asyncio.ensure_future(write)
+    # If the caller was cancelled, nobody gets the error.
+    job.add_done_callback(lambda done: done.cancelled() or done.exception())
+    return await asyncio.shield(job)
