@@ -26,10 +26,9 @@ from fairwarning.fleet_file.read import read_json
 from fairwarning.metadata.request_watchers import ObservedRequest
 from fairwarning.node import CannotListen, Node, NodeSettings
 from fairwarning.scenarios import library
-from fairwarning.scenarios.api import Json, RequestRefused
 from fairwarning.scenarios.clock_control import SpeedNotAllowed, choose_clock_control
 from fairwarning.scenarios.instance_mapping import instances_of, replace_instances
-from fairwarning.scenarios.model import Scenario, ScenarioProblem
+from fairwarning.scenarios.model import Json, RequestRefused, Scenario, ScenarioProblem
 from fairwarning.scenarios.parse import read_scenario
 from fairwarning.scenarios.play import Player, StepFailed
 from fairwarning.scenarios.playback import read_playback

@@ -19,10 +19,9 @@ from fairwarning.operator_api.dispatch import as_problem
 from fairwarning.operator_api.problems import Problem
 from fairwarning.portal.api import Api
 from fairwarning.scenarios import library
-from fairwarning.scenarios.api import Json, RequestRefused
 from fairwarning.scenarios.clock_control import SpeedNotAllowed, choose_clock_control
 from fairwarning.scenarios.instance_mapping import instances_of, replace_instances
-from fairwarning.scenarios.model import Scenario
+from fairwarning.scenarios.model import Json, RequestRefused, Scenario
 from fairwarning.scenarios.parse import read_scenario
 from fairwarning.scenarios.play import Player, ReportLine, StepFailed
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from fairwarning.scenarios.api import OperatorApi, instant
+from fairwarning.scenarios.model import OperatorApi, instant
 
 LOOK_S = 0.5
 """The real seconds between two looks at what has happened, while a player waits. People read no
