@@ -19,7 +19,7 @@ from fairwarning.core.model import (
 )
 from fairwarning.core.resources import VirtualMachine, expand
 from fairwarning.engine.protocols import Moment
-from fairwarning.stores.rows import Stored
+from fairwarning.stores.codec import Stored
 from fairwarning.stores.statements import Statement
 from fairwarning.stores.transaction import plan_transaction
 

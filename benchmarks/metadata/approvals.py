@@ -36,7 +36,7 @@ from fairwarning.engine.protocols import Moment
 from fairwarning.logs import log_commit, set_up
 from fairwarning.metadata.settings import EndpointRules
 from fairwarning.operator_api.metrics import Metrics
-from fairwarning.stores.rows import Stored
+from fairwarning.stores.codec import Stored
 from fairwarning.stores.sqlite.connection import QUERIES, connect
 from fairwarning.stores.transaction import plan_transaction
 

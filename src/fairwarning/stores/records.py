@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Sequence
 
 from fairwarning.engine.protocols import Fence, FenceBroken, Record
+from fairwarning.stores.codec import Row
 from fairwarning.stores.listeners import record_changed
-from fairwarning.stores.rows import Row
 from fairwarning.stores.statements import Statement
 
 

@@ -7,9 +7,9 @@ from typing import Any
 from fairwarning.common.loop_slices import map_in_slices
 from fairwarning.core.model import Event, EventId, EventType, InstanceName, Phase, Scope, ScopeId
 from fairwarning.engine.protocols import Choice, Listener, Mark, Record
+from fairwarning.stores.codec import event_of, record_of, scope_of
 from fairwarning.stores.event_queries import counts_of, page_of
 from fairwarning.stores.listeners import Listeners
-from fairwarning.stores.rows import event_of, record_of, scope_of
 from fairwarning.stores.statements import Value
 from fairwarning.stores.writes import unknown_event, unknown_scope
 

@@ -5,7 +5,7 @@ from msgspec import Struct
 from fairwarning.core.model import Actor
 from fairwarning.engine.protocols import Moment, Receipt, Signal, Step
 from fairwarning.stores import statements
-from fairwarning.stores.rows import Stored
+from fairwarning.stores.codec import Stored
 from fairwarning.stores.statements import Statement
 from fairwarning.stores.writes import Writes, writes_of
 

@@ -27,8 +27,7 @@ from fairwarning.engine.protocols import (
     StoreDown,
 )
 from fairwarning.stores.migrations import load_migrations
-from fairwarning.stores.postgres.batch_sql import run
-from fairwarning.stores.postgres.database import Database, conninfo_of, explained
+from fairwarning.stores.postgres.database import Database, conninfo_of, explained, run
 from fairwarning.stores.postgres.journal import NUMBER_MAX, read_back, read_page
 from fairwarning.stores.postgres.schema import continue_journal, migrate
 from fairwarning.stores.postgres.signals import Signals

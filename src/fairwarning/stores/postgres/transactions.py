@@ -21,11 +21,10 @@ from fairwarning.core.model import Actor, Scope, ScopeId
 from fairwarning.core.transitions import Noted
 from fairwarning.engine.protocols import Clock, Fence, Moment, Receipt, Record, ScopeBusy, Step
 from fairwarning.stores import records, statements
+from fairwarning.stores.codec import Stored, stored_of
 from fairwarning.stores.listeners import GLOBAL_SIGNAL
-from fairwarning.stores.postgres.batch_sql import BEGIN, COMMIT, Results, run
-from fairwarning.stores.postgres.database import Database
+from fairwarning.stores.postgres.database import BEGIN, COMMIT, Database, Results, run
 from fairwarning.stores.postgres.signals import Signals
-from fairwarning.stores.rows import Stored, stored_of
 from fairwarning.stores.statements import Statement
 from fairwarning.stores.transaction import plan_transaction, signal_of
 from fairwarning.stores.writes import unknown_scope, writes_of_new
