@@ -25,8 +25,8 @@ from fairwarning.stores.codec import Stored, stored_of
 from fairwarning.stores.listeners import GLOBAL_SIGNAL
 from fairwarning.stores.postgres.database import BEGIN, COMMIT, Database, Results, run
 from fairwarning.stores.postgres.signals import Signals
+from fairwarning.stores.sql_store import plan_transaction
 from fairwarning.stores.statements import Statement
-from fairwarning.stores.transaction import plan_transaction, signal_of
 from fairwarning.stores.writes import unknown_scope, writes_of_new
 
 SEEN_SCOPES_MAX = 100
@@ -50,7 +50,7 @@ class Transactions:
             _refuse_broken(fences, found)
             work = statements.creation(planned, at_ms=self._now(found), by=by, why=why)
             await run(connection, [*work, COMMIT])
-        self._signals.publish(signal_of(writes) for writes in planned)
+        self._signals.publish(writes.signal for writes in planned)
 
     async def transact(
         self,

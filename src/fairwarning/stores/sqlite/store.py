@@ -42,7 +42,7 @@ from fairwarning.stores.codec import Row, Stored, encode, entry_of, stored_of
 from fairwarning.stores.listeners import GLOBAL_SIGNAL
 from fairwarning.stores.migrations import load_migrations
 from fairwarning.stores.records import delete_statement, put_statement, record_put, was_deleted
-from fairwarning.stores.sql_store import SqlStore
+from fairwarning.stores.sql_store import SqlStore, plan_transaction
 from fairwarning.stores.sqlite.connection import (
     QUERIES,
     FileLock,
@@ -56,7 +56,6 @@ from fairwarning.stores.sqlite.connection import (
 )
 from fairwarning.stores.sqlite.writer import InlineCommits, Writer
 from fairwarning.stores.statements import Statement, Value
-from fairwarning.stores.transaction import plan_transaction, signal_of
 from fairwarning.stores.writes import unknown_scope, writes_of_new
 
 _log = logging.getLogger(__name__)
@@ -114,7 +113,7 @@ class SqliteStore(SqlStore):
                 connection, statements.creation(planned, at_ms=self._clock.now(), by=by, why=why)
             )
             _mark_fences(connection, fences)
-            return None, tuple(signal_of(writes) for writes in planned)
+            return None, tuple(writes.signal for writes in planned)
 
         await self._writer.submit(create)
 
