@@ -37,11 +37,10 @@ from fairwarning.engine.protocols import (
     Step,
     StoreDown,
 )
-from fairwarning.stores import records, statements
+from fairwarning.stores import statements
 from fairwarning.stores.codec import Row, Stored, encode, entry_of, stored_of
 from fairwarning.stores.listeners import GLOBAL_SIGNAL
 from fairwarning.stores.migrations import load_migrations
-from fairwarning.stores.records import delete_statement, put_statement, record_put, was_deleted
 from fairwarning.stores.sql_store import SqlStore, plan_transaction
 from fairwarning.stores.sqlite.connection import (
     QUERIES,
@@ -55,7 +54,14 @@ from fairwarning.stores.sqlite.connection import (
     store_down,
 )
 from fairwarning.stores.sqlite.writer import InlineCommits, Writer
-from fairwarning.stores.statements import Statement, Value
+from fairwarning.stores.statements import (
+    Statement,
+    Value,
+    delete_record_statement,
+    put_record_statement,
+    record_put,
+    was_deleted,
+)
 from fairwarning.stores.writes import unknown_scope, writes_of_new
 
 _log = logging.getLogger(__name__)
@@ -209,7 +215,7 @@ class SqliteStore(SqlStore):
         why: str = "",
         fences: Sequence[Fence] = (),
     ) -> Record:
-        statement = put_statement(kind, key, body, expected)
+        statement = put_record_statement(kind, key, body, expected)
 
         def put(connection: sqlite3.Connection) -> Outcome[Record]:
             _check_fences(connection, fences)
@@ -230,7 +236,7 @@ class SqliteStore(SqlStore):
         why: str = "",
         fences: Sequence[Fence] = (),
     ) -> bool:
-        statement = delete_statement(kind, key)
+        statement = delete_record_statement(kind, key)
 
         def delete(connection: sqlite3.Connection) -> Outcome[bool]:
             _check_fences(connection, fences)
@@ -305,14 +311,16 @@ def _check_fences(connection: sqlite3.Connection, fences: Sequence[Fence]) -> No
     """
     if not fences:
         return
-    reads = records.fence_statements([replace(fence, then=None) for fence in fences])
-    records.refuse_broken_fences(fences, [row for read in reads for row in rows(connection, read)])
+    reads = statements.fence_statements([replace(fence, then=None) for fence in fences])
+    statements.refuse_broken_fences(
+        fences, [row for read in reads for row in rows(connection, read)]
+    )
 
 
 def _mark_fences(connection: sqlite3.Connection, fences: Sequence[Fence]) -> None:
     if not fences:
         return
-    for statement in records.fence_statements(
+    for statement in statements.fence_statements(
         [fence for fence in fences if fence.then is not None]
     ):
         rows(connection, statement)
