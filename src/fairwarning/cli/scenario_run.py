@@ -20,7 +20,7 @@ from fairwarning.common.text_files import read_text
 from fairwarning.core.commands import Activate
 from fairwarning.core.model import ENGINE
 from fairwarning.core.refusals import Refused
-from fairwarning.drivers.catalogue import DRIVER_CATALOGUE
+from fairwarning.drivers import DRIVER_CATALOGUE
 from fairwarning.fleet_file.model import Fleet
 from fairwarning.fleet_file.read import read_json
 from fairwarning.metadata.request_watchers import ObservedRequest
