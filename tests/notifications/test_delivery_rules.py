@@ -51,6 +51,7 @@ def test_filters(filters: Filters, is_wanted: bool) -> None:
 def test_a_scale_set_is_meant_with_all_its_groups_or_with_one() -> None:
     second = entry(scope_id=ScopeId("0000/default/scale-set/workers/1"))
     assert may_want(Filters(scopes=("workers",)), second)
+    assert may_want(Filters(scopes=("0000/default/scale-set/workers",)), second)
     assert may_want(Filters(scopes=("workers/1",)), second)
     assert not may_want(Filters(scopes=("workers/0",)), second)
 
