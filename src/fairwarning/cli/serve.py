@@ -27,7 +27,7 @@ from fairwarning.core.limits import OPERATIONS_PENDING_MAX, Timing
 from fairwarning.core.refusals import Refused
 from fairwarning.core.resources import expand
 from fairwarning.core.roster import refuse_address
-from fairwarning.drivers.catalogue import DRIVER_CATALOGUE
+from fairwarning.drivers import DRIVER_CATALOGUE
 from fairwarning.engine.clocks import SPEED_MAX, VirtualClock
 from fairwarning.engine.protocols import Store, StoreDown
 from fairwarning.engine.service import Rules
