@@ -5,9 +5,11 @@ import shutil
 
 _PROGRAMS = {
     "dnsmasq": "dnsmasq-base",
+    "etcd": "etcd-server",
     "haproxy": "haproxy",
     "kubectl": "kubernetes-client",
     "nsenter": "util-linux",
+    "patroni": "patroni",
     "systemd-analyze": "systemd",
     "unshare": "util-linux",
 }

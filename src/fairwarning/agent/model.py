@@ -127,8 +127,27 @@ class Notify:
     body: str = ""
 
 
-Settings = Run | Http | Kubernetes | Systemd | HaProxy | Nginx | Notify
-UNDO_THEMSELVES = (Kubernetes, Systemd, HaProxy, Nginx)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patroni:
+    """Has Patroni switch over if the local member is the leader. The undo makes it the leader
+    again if `switch_back` is true, and else does nothing.
+    """
+
+    url: str = "http://127.0.0.1:8008"
+    """The REST API of the local Patroni."""
+    candidate: str = ""
+    """The member that takes over. If it is empty, Patroni chooses."""
+    switch_back: bool = False
+    user: str = ""
+    password: str = field(default="", repr=False)
+    password_file: str = ""
+    ca_file: str = ""
+    cert_file: str = ""
+    key_file: str = ""
+
+
+Settings = Run | Http | Kubernetes | Systemd | HaProxy | Nginx | Patroni | Notify
+UNDO_THEMSELVES = (Kubernetes, Systemd, HaProxy, Nginx, Patroni)
 TIMEOUT_S = 300.0  # A third of the 15 minutes of notice that most events give.
 
 
@@ -146,6 +165,8 @@ class Action:
 
     @property
     def is_undoable(self) -> bool:
+        if isinstance(self.settings, Patroni):
+            return self.settings.switch_back
         return self.undo is not None or isinstance(self.settings, UNDO_THEMSELVES)
 
     @property
@@ -181,6 +202,9 @@ def title_of(settings: Settings) -> str:
             return f"haproxy {settings.state} {settings.server}"
         case Nginx():
             return f"nginx {settings.upstream}/{settings.server} down"
+        case Patroni():
+            to = f" to {settings.candidate}" if settings.candidate else ""
+            return f"patroni switchover{to}"
         case Notify():
             # The rest of the address is often a secret.
             return f"notify {settings.url.partition('://')[0]}://…"

@@ -3,6 +3,7 @@
 It looks as the user who runs it, so the agent's own user should run it too.
 """
 
+import asyncio
 import os
 import shutil
 import stat
@@ -11,6 +12,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from fairwarning.agent.actions import notify
+from fairwarning.agent.actions.base import ActionFailed
+from fairwarning.agent.actions.patroni import refusal
+from fairwarning.agent.actions.patroni_api import PatroniApi
 from fairwarning.agent.model import (
     Action,
     Approve,
@@ -19,6 +23,7 @@ from fairwarning.agent.model import (
     Kubernetes,
     Nginx,
     Notify,
+    Patroni,
     Phase,
     Run,
     Settings,
@@ -92,6 +97,8 @@ def _settings(settings: Settings) -> Iterator[str]:
             yield from _haproxy(settings)
         case Nginx():
             yield from _nginx(settings)
+        case Patroni():
+            yield from asyncio.run(_patroni(settings))
         case Notify():
             if not notify.is_available():
                 yield notify.NO_PACKAGE
@@ -160,6 +167,24 @@ def _nginx(settings: Nginx) -> Iterator[str]:
         elif not os.access(os.path.dirname(settings.file) or ".", os.W_OK):
             yield f"the folder of {settings.file} cannot be written by this user"
     yield from _program(settings.reload[0])
+
+
+async def _patroni(settings: Patroni) -> list[str]:
+    api = PatroniApi(settings)
+    try:
+        cluster = await api.cluster()
+        answer = await api.try_credentials()
+    except ActionFailed as problem:
+        return [str(problem)]
+    names = [each.name for each in cluster.members]
+    found = [refusal(answer, cluster, "")] if answer.status in (401, 403) else []
+    if len(names) == 1:
+        found.append(f"the cluster has no member but {names[0]}, so nobody can take over")
+    if settings.candidate and "{" not in settings.candidate and settings.candidate not in names:
+        found.append(f"the cluster has no member {settings.candidate}, only {', '.join(names)}")
+    if cluster.is_paused and not settings.candidate:
+        found.append("the cluster is paused, so there is no switchover without a `candidate`")
+    return found
 
 
 def _asked(command: list[str]) -> str | None:
