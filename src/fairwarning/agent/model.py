@@ -284,6 +284,14 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HostShutdown:
+    """What the agent does for a shutdown of its own host, such as `systemctl reboot`."""
+
+    delay: bool = False
+    """Whether the shutdown waits until the VM is drained, through systemd-logind."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
     endpoint: str = ""
     """The URL of the service. If it is empty, the client searches for the service."""
@@ -296,6 +304,7 @@ class Config:
     """How long before NotBefore work begins. An approval days ahead would start it at once."""
     listen: tuple[str, int] | None = ("127.0.0.1", 9169)
     approve: Approve = Approve()
+    host_shutdown: HostShutdown = HostShutdown()
     rules: tuple[Rule, ...] = ()
 
 

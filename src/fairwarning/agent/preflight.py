@@ -6,15 +6,18 @@ It looks as the user who runs it, so the agent's own user should run it too.
 import asyncio
 import os
 import shutil
+import socket
 import stat
 import subprocess
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 from fairwarning.agent.actions import notify
 from fairwarning.agent.actions.base import ActionFailed
 from fairwarning.agent.actions.patroni import refusal
 from fairwarning.agent.actions.patroni_api import PatroniApi
+from fairwarning.agent.host_shutdown import NoLogind, connect_logind, too_short
 from fairwarning.agent.model import (
     Action,
     Approve,
@@ -29,6 +32,7 @@ from fairwarning.agent.model import (
     Settings,
     Systemd,
 )
+from fairwarning.client.model import Instance
 
 ASK_S = 10.0
 """How long kubectl and systemctl may take to answer."""
@@ -46,6 +50,8 @@ def missing(config: Config) -> list[str]:
     found: dict[str, None] = {}
     for why in _state(Path(config.state)):
         found[why] = None
+    for why in _host_shutdown(config):
+        found[f"host_shutdown: {why}"] = None
     for rule in config.rules:
         for why in _approval(rule.approve):
             found[f"rule {rule.name!r}: approve: {why}"] = None
@@ -66,6 +72,25 @@ def _state(path: Path) -> Iterator[str]:
         yield f"state {path}: {folder} cannot be written by this user"
     elif os.path.exists(path) and not os.access(path, os.R_OK):
         yield f"state {path}: this user cannot read it"
+
+
+def _host_shutdown(config: Config) -> list[str]:
+    return asyncio.run(_ask_logind(config)) if config.host_shutdown.delay else []
+
+
+async def _ask_logind(config: Config) -> list[str]:
+    try:
+        login = await connect_logind(lambda: None)
+        try:
+            os.close(await login.inhibit("a try of check-config"))
+            delay_s = await login.delay_max_s()
+        finally:
+            login.close()
+    except NoLogind as problem:
+        return [str(problem)]
+    me = Instance(name=config.name or socket.gethostname())
+    warning = too_short(config, me, datetime.now(UTC), delay_s)
+    return [warning] if warning else []
 
 
 def _approval(policy: Approve) -> Iterator[str]:
