@@ -226,6 +226,15 @@ def test_haproxy_waits_and_nginx_reloads_unless_told_otherwise() -> None:
     assert other.reload == ("my-nginx", "reload")
 
 
+def test_a_shutdown_of_the_host_waits_only_if_told_so() -> None:
+    assert not read_config("[[rule]]").host_shutdown.delay
+    assert read_config("[[rule]]\n[host_shutdown]\ndelay = true").host_shutdown.delay
+    with pytest.raises(BadConfig, match="`delay` must be true or false"):
+        read_config("[[rule]]\n[host_shutdown]\ndelay = 'yes'")
+    with pytest.raises(BadConfig, match="unknown key `wait`"):
+        read_config("[[rule]]\n[host_shutdown]\nwait = true")
+
+
 def test_patroni_needs_nothing_and_takes_everything() -> None:
     text = """
         [[rule]]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fairwarning.agent import preflight
+from fairwarning.agent import host_shutdown, preflight
 from fairwarning.agent.actions import notify
 from fairwarning.agent.config import read_config
 from fairwarning.agent.preflight import missing
@@ -94,6 +94,19 @@ def test_the_rights_of_kubectl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(preflight, "ASK_S", 0.1)
     (only,) = found("exec sleep 60")
     assert "did not answer" in only
+
+
+def test_a_shutdown_of_the_host_that_would_not_wait(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    top = "host_shutdown = { delay = true }\n"
+    monkeypatch.setenv("DBUS_SYSTEM_BUS_ADDRESS", f"unix:path={tmp_path}/none")
+    (found,) = warnings(tmp_path, 'run = "true"', top)
+    assert found.startswith("host_shutdown: the system's bus cannot be reached: No such file")
+    monkeypatch.setattr(host_shutdown, "is_available", lambda: False)
+    (found,) = warnings(tmp_path, 'run = "true"', top)
+    assert "pip install 'fairwarning-client[logind]'" in found
+    assert warnings(tmp_path, 'run = "true"') == []
 
 
 def test_patroni_that_would_not_switch_over(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ _BAD_USAGE = 2
 def main() -> int:
     parser = argparse.ArgumentParser(description="Check the agent beside real programs.")
     parser.add_argument("--install", action="store_true", help="first install what is missing")
-    every = "dhcp, unit, handler_check, kubectl, patroni, rollout; all without it"
+    every = "dhcp, unit, handler_check, kubectl, patroni, host_shutdown, rollout; all without it"
     parser.add_argument("only", nargs="*", help=every)
     options = parser.parse_args()
     if options.install and missing():
@@ -37,6 +37,7 @@ def main() -> int:
     # Only now: they need what was just found to be there.
     from tools.agent.dhcp import check_dhcp  # noqa: PLC0415
     from tools.agent.handler_check import check_handler  # noqa: PLC0415
+    from tools.agent.host_shutdown import check_host_shutdown  # noqa: PLC0415
     from tools.agent.kubectl import check_kubectl  # noqa: PLC0415
     from tools.agent.patroni import check_patroni  # noqa: PLC0415
     from tools.agent.rollout import check_rollout  # noqa: PLC0415
@@ -48,6 +49,7 @@ def main() -> int:
         "handler_check": check_handler,
         "kubectl": check_kubectl,
         "patroni": check_patroni,
+        "host_shutdown": check_host_shutdown,
         "rollout": check_rollout,
     }
     if unknown := [name for name in options.only if name not in checks]:

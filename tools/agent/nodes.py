@@ -64,6 +64,10 @@ class Agent:
         self._process = process
         self.said = ""
 
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.wait()
+
     def wait_until_it_says(self, words: str) -> None:
         ending = threading.Timer(PATIENCE_S, self._process.kill)
         ending.start()

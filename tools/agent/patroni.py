@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from subprocess import PIPE, Popen
+from subprocess import PIPE
 
 from tests.support.processes import clean_environment, running
 from tools.agent.nodes import Agent, Fleet, node_server
@@ -76,12 +76,12 @@ def _reboot_leader(
     folder: Path, fleet: Fleet, cluster: PatroniCluster, writer: Writer
 ) -> Iterator[str]:
     old, new = (cluster.members[name] for name in MEMBERS)
-    with _agent(folder, fleet, old, is_back=True) as (first, process):
+    with _agent(folder, fleet, old, is_back=True) as first:
         first.wait_until_it_says("watching")
         id = fleet.schedule(old.name, _DOWN)
         first.wait_until_it_says("asking Patroni to switch over")
-        process.kill()
-    with _agent(folder, fleet, old, is_back=True) as (second, _):
+        first.kill()
+    with _agent(folder, fleet, old, is_back=True) as second:
         second.wait_until_it_says("is started")
         assert cluster.leader() == new.name, "approved while it was the leader"
         assert cluster.is_whole(new.name), "approved before the old leader followed the new one"
@@ -102,7 +102,7 @@ def _reboot_leader(
 
 def _reboot_replica(folder: Path, fleet: Fleet, cluster: PatroniCluster) -> Iterator[str]:
     before = cluster.shown()["db-0"]["timeline"]
-    with _agent(folder, fleet, cluster.members["db-1"]) as (agent, _):
+    with _agent(folder, fleet, cluster.members["db-1"]) as agent:
         agent.wait_until_it_says("watching")
         id = fleet.schedule("db-1")
         agent.wait_until_it_says("all is done and undone")
@@ -114,7 +114,7 @@ def _reboot_replica(folder: Path, fleet: Fleet, cluster: PatroniCluster) -> Iter
 
 def _no_candidate(folder: Path, fleet: Fleet, cluster: PatroniCluster) -> Iterator[str]:
     cluster.members["db-1"].stop()
-    with _agent(folder, fleet, cluster.members["db-0"], is_back=True) as (agent, _):
+    with _agent(folder, fleet, cluster.members["db-0"], is_back=True) as agent:
         agent.wait_until_it_says("watching")
         id = fleet.schedule("db-0")
         agent.wait_until_it_says("not approved, because patroni switchover did not work")
@@ -126,14 +126,12 @@ def _no_candidate(folder: Path, fleet: Fleet, cluster: PatroniCluster) -> Iterat
 
 
 @contextmanager
-def _agent(
-    folder: Path, fleet: Fleet, member: Member, *, is_back: bool = False
-) -> Iterator[tuple[Agent, Popen[str]]]:
+def _agent(folder: Path, fleet: Fleet, member: Member, *, is_back: bool = False) -> Iterator[Agent]:
     config = str(_config(folder, member, is_back=is_back))
     command = [sys.executable, "-m", "fairwarning", "agent", "--config", config]
     endpoint = {"FAIRWARNING_METADATA_URL": fleet.endpoint(member.name)}
     with running(command, stderr=PIPE, env={**clean_environment(), **endpoint}) as process:
-        yield Agent(process), process
+        yield Agent(process)
 
 
 def _config(folder: Path, member: Member, *, is_back: bool = False) -> Path:
