@@ -453,7 +453,8 @@ async def test_an_action_with_a_bug_fails_and_the_agent_goes_on(
         patched.setattr(rig.world, "do", broken)
         fairwarning.schedule("Reboot", "web-0")
         state = await rig.until(lambda: failed(rig))
-    assert state is not None and state.why == "it broke; the log says where"
+    assert state is not None
+    assert state.why == "it broke; the log says where"
     assert fairwarning.approvals() == []
     await rig.advance(minutes=20)
     await rig.advance(minutes=5)
