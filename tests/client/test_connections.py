@@ -17,6 +17,7 @@ from tests.support.patience import HANG_S
 GOOD = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
 CLOSING = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}"
 UNTIL_THE_END = b"HTTP/1.1 200 OK\r\n\r\n{}"
+OTHER = GOOD.replace(b"{}", b"[]")
 GARBAGE = b"220 mail.example.com ESMTP\r\n\r\n"
 REQUEST = Request(method="GET", target="/", headers={}, timeout_s=HANG_S)
 
@@ -75,11 +76,13 @@ both = pytest.mark.parametrize("kind", [blocking, streamed])
 
 
 @both
-@pytest.mark.parametrize("answer", [CLOSING, UNTIL_THE_END, GOOD + GOOD])
+@pytest.mark.parametrize(
+    ("answer", "then"), [(CLOSING, [OTHER]), (UNTIL_THE_END, []), (GOOD + GOOD, [OTHER])]
+)
 async def test_after_an_answer_that_ends_a_connection_the_next_request_opens_another(
-    service: Service, kind: Kind, answer: bytes
+    service: Service, kind: Kind, answer: bytes, then: list[bytes]
 ) -> None:
-    service.connections = [[answer], [GOOD, GOOD]]
+    service.connections = [[answer, *then], [GOOD, GOOD]]
     ask, close = kind(service.url)
     assert [(await ask()).body for _ in range(3)] == [b"{}"] * 3
     assert service.accepted == 2
@@ -87,11 +90,11 @@ async def test_after_an_answer_that_ends_a_connection_the_next_request_opens_ano
 
 
 @both
-@pytest.mark.parametrize("answer", [GARBAGE, b"", GOOD[:-1]])
+@pytest.mark.parametrize("answers", [[GARBAGE, OTHER], [GARBAGE], [b""], [GOOD[:-1]]])
 async def test_what_is_no_whole_answer_is_broken_and_the_next_request_works(
-    service: Service, kind: Kind, answer: bytes
+    service: Service, kind: Kind, answers: list[bytes]
 ) -> None:
-    service.connections = [[answer], [GOOD]]
+    service.connections = [answers, [GOOD]]
     ask, close = kind(service.url)
     with pytest.raises(Broken):
         await ask()
