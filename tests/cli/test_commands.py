@@ -264,7 +264,9 @@ def test_a_rollout_sends_what_was_asked_for(fake: Fake, run: Program) -> None:
     )  # fmt: skip
     assert result.exit_code == 0, result.output
     days = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
-    assert fake.of("POST /rollouts/plan")[0].json == {
+    (sent,) = fake.of("POST /rollouts/plan")
+    assert "idempotency-key" not in sent.headers, "a plan changes nothing, so none is kept"
+    assert sent.json == {
         "type": "Reboot",
         "scopes": ["web", "workers/0"],
         "scopesAtOnce": 2,
