@@ -1,6 +1,7 @@
 """What a server's log and its end tell."""
 
 import asyncio
+import signal
 from pathlib import Path
 
 import pytest
@@ -71,8 +72,12 @@ async def test_a_server_that_ends_by_itself_has_died_with_its_last_words(tmp_pat
     assert not node.has_died
 
 
-async def test_a_paused_server_goes_on_even_if_the_pause_is_cut_off(tmp_path: Path) -> None:
-    node, notes = await running(tmp_path, "echo; exec sleep 1000"), Notes()
+async def test_a_paused_server_goes_on_even_if_the_pause_is_cut_off(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node, notes = Node(1, tmp_path, []), Notes()
+    sent: list[signal.Signals] = []
+    monkeypatch.setattr(node, "_signal", sent.append)
     pausing = asyncio.create_task(node.pause(1_000, notes.append))
     await asyncio.sleep(0)
     assert notes.changes() == ["paused"]
@@ -80,8 +85,7 @@ async def test_a_paused_server_goes_on_even_if_the_pause_is_cut_off(tmp_path: Pa
     with pytest.raises(asyncio.CancelledError):
         await pausing
     assert notes.changes() == ["paused", "continued"]
-    await node.stop(notes.append)
-    assert notes.changes()[2:] == ["stopped"], "it could be told to stop"
+    assert sent == [signal.SIGSTOP, signal.SIGCONT]
 
 
 def test_an_error_in_the_log_is_noted_once(tmp_path: Path) -> None:
