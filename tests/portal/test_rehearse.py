@@ -193,11 +193,11 @@ async def test_a_fault_for_everybody_and_all_faults_cleared_at_once() -> None:
         assert (await rig.get("/faults"))["faults"] == []
 
 
-@pytest.mark.parametrize("count", ["many", "0", "²", "9" * 5_000])
-async def test_a_number_that_is_none_sets_no_fault(count: str) -> None:
+async def test_a_number_that_is_none_sets_no_fault() -> None:
     async with running() as rig, reading(rig) as reader:
-        said = await reader.send("/rehearse", "/rehearse/faults", kind="reset", count=count)
-        assert "count" in said
+        for count in ("many", "0", "²", "9" * 5_000):
+            said = await reader.send("/rehearse", "/rehearse/faults", kind="reset", count=count)
+            assert "count" in said
         assert (await rig.get("/faults"))["faults"] == []
 
 
