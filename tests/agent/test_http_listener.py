@@ -88,3 +88,24 @@ async def test_an_address_that_is_taken_is_told() -> None:
         taken.listen()
         with pytest.raises(CannotListen, match="set `listen`"):
             await listener(Metrics()).start(*taken.getsockname())
+
+
+def test_two_minutes_without_an_answer_are_still_no_outage() -> None:
+    watch = Watch()
+    metrics = Metrics(watch)
+    metrics.polled(is_answer=True, is_failure=False)
+    watch.s = STALE_S
+    assert metrics.not_ready == ""
+
+
+def test_the_samples_of_a_metric_have_an_order() -> None:
+    metrics = Metrics()
+    for outcome in ("failed", "done", "failed"):
+        metrics.count("approvals_total", outcome=outcome)
+    samples = [
+        each for each in metrics.text().splitlines() if each.startswith("fairwarning_agent_a")
+    ]
+    assert samples == [
+        'fairwarning_agent_approvals_total{outcome="done"} 1',
+        'fairwarning_agent_approvals_total{outcome="failed"} 2',
+    ]

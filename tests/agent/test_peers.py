@@ -1,6 +1,7 @@
 """How VMs hear of each other where the service is not Fairwarning."""
 
 import os
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from fairwarning.agent.metrics import Metrics
 from fairwarning.agent.model import Peers
 from fairwarning.agent.service import NotFairwarning, Service
 from fairwarning.client.changes import Seen
+from fairwarning.client.model import EventsUnavailable
 from fairwarning.testing import Server
 from tests.agent.strange_server import answering
 from tests.agent.values import event
@@ -97,3 +99,39 @@ async def test_fairwarning_needs_no_peers(fairwarning: Server) -> None:
         assert await peers.report(service, None, shown, "web-0") == ()
         with pytest.raises(peers.PeersUnknown):
             await peers.waiting(service, None, event("UNKNOWN"), "web-0")
+
+
+class Away:
+    """Fairwarning, which does not answer now."""
+
+    async def report(self, event_id: str) -> tuple[str, ...]:
+        raise EventsUnavailable("it answered 503")
+
+    async def waiting(self, event_id: str) -> tuple[str, ...]:
+        raise EventsUnavailable("it answered 503")
+
+
+@pytest.mark.parametrize("ask", [peers.report, peers.waiting])
+async def test_a_service_that_is_away_is_not_replaced_by_the_directory(
+    tmp_path: Path, ask: Callable[..., Awaitable[tuple[str, ...]]]
+) -> None:
+    """The others ask the service again, so they would not look into the directory."""
+    with pytest.raises(peers.PeersUnknown, match="it answered 503"):
+        await ask(Away(), Peers(directory=str(tmp_path)), SHARED, "web-0")
+    assert os.listdir(tmp_path) == []
+
+
+async def test_a_directory_in_which_nobody_has_written_yet_says_so(tmp_path: Path) -> None:
+    with pytest.raises(peers.PeersUnknown, match="E1 cannot be read: No such file"):
+        await peers.waiting(Azure(), Peers(directory=str(tmp_path)), SHARED, "web-0")
+
+
+@pytest.mark.parametrize("known", [None, Peers(urls=("http://127.0.0.1:9",))])
+def test_without_a_directory_there_is_no_file_to_forget(
+    known: Peers | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "E1").mkdir()
+    (tmp_path / "E1" / "web-0").touch()
+    peers.forget(known, SHARED, "web-0")
+    assert (tmp_path / "E1" / "web-0").exists(), "an empty directory would be the working one"

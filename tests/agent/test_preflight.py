@@ -140,3 +140,72 @@ def test_a_unit_that_systemd_does_not_know(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(preflight, "_asked", lambda _: "not-found\n")
     (found,) = warnings(tmp_path, 'systemd = { stop = ["worker.service"] }')
     assert "no unit worker.service" in found
+
+
+def test_what_this_user_may_not_write_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, file = tmp_path / "socket", tmp_path / "web.conf"
+    file.touch()
+    (tmp_path / "state.json").touch()
+    monkeypatch.setattr(preflight, "_program", lambda _: iter(()))
+    # Root may write everywhere, so the answers are made up.
+    forbidden: set[tuple[str, int]] = set()
+    monkeypatch.setattr(os, "access", lambda at, mode: (str(at), mode) not in forbidden)
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(path))
+        haproxy = f'haproxy = {{ socket = "{path}", server = "web/a" }}'
+        assert warnings(tmp_path, haproxy) == []
+        forbidden.add((str(path), os.W_OK))
+        (found,) = warnings(tmp_path, haproxy)
+        assert f"the socket {path} cannot be written" in found
+    nginx = f'nginx = {{ file = "{file}", upstream = "web", server = "a:80" }}'
+    peers = f'[approve]\npeers = {{ directory = "{tmp_path}" }}\n'
+    assert warnings(tmp_path, nginx, peers) == []
+    forbidden.add((str(tmp_path), os.W_OK))
+    folder_of_peers, folder_of_file = warnings(tmp_path, nginx, peers)
+    assert f"the folder {tmp_path} of the peers cannot be written" in folder_of_peers
+    assert f"the folder of {file} cannot be written" in folder_of_file
+    forbidden.add((f"{tmp_path}/state.json", os.R_OK))
+    assert "this user cannot read it" in warnings(tmp_path, 'run = ["{me}"]')[0]
+
+
+@pytest.mark.parametrize(
+    "action",
+    [
+        'haproxy = { socket = "127.0.0.1:9999", server = "web/a" }',
+        'haproxy = { socket = "/run/{me}.sock", server = "web/a" }',
+        'nginx = { file = "/etc/{me}.conf", upstream = "w", server = "a", reload = ["true"] }',
+        'http = { url = "http://127.0.0.1:9/" }',
+    ],
+)
+def test_what_only_the_event_decides_is_no_warning(tmp_path: Path, action: str) -> None:
+    assert warnings(tmp_path, action) == []
+
+
+def test_systemd_that_is_not_there_and_a_unit_that_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    action = 'systemd = { stop = ["worker.service", "{me}.service"] }'
+    monkeypatch.setattr("shutil.which", lambda _: None)
+    (found,) = warnings(tmp_path, action)
+    assert "no program systemctl" in found
+    asked: list[list[str]] = []
+
+    def answer(command: list[str]) -> str:
+        asked.append(command)
+        return "loaded\n"
+
+    monkeypatch.setattr("shutil.which", lambda _: "/bin/systemctl")
+    monkeypatch.setattr(preflight, "_asked", answer)
+    assert warnings(tmp_path, action) == []
+    assert [each[-1] for each in asked] == ["worker.service"]
+    assert not any("--user" in each for each in asked)
+
+
+def test_a_program_that_cannot_be_run_says_why(tmp_path: Path) -> None:
+    kubectl = tmp_path / "kubectl"
+    kubectl.write_text("no program")
+    kubectl.chmod(0o755)
+    (found,) = warnings(tmp_path, f'kubernetes = {{ kubectl = "{kubectl}" }}')
+    assert "cannot ask the cluster: [Errno 8] Exec format error" in found

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from fairwarning.agent.actions import processes
-from fairwarning.agent.model import Approve, Config, Hold, Phase, Rule, Shared, When
-from fairwarning.agent.records import Approval, Memory, Record
+from fairwarning.agent.actions.base import ActionFailed, Context
+from fairwarning.agent.model import Action, Approve, Config, Hold, Phase, Rule, Shared, When
+from fairwarning.agent.records import ActionState, Approval, Memory, Progress, Record
 from fairwarning.agent.state_file import StateFile, read_state
 from fairwarning.client import AsyncScheduledEvents
 from fairwarning.client.changes import Seen
@@ -433,3 +434,48 @@ async def test_an_event_that_is_back_when_it_has_been_undone_is_prepared_for_aga
 async def document_of(rig: Rig) -> Document:
     async with AsyncScheduledEvents(rig.server.vm(rig.name).url) as events:
         return await events.get()
+
+
+def failed(rig: Rig) -> ActionState | None:
+    records = rig.runner.memory.records.values()
+    states = [each for record in records for each in record.action_states.values()]
+    return next((each for each in states if each.progress is Progress.FAILED), None)
+
+
+async def test_an_action_with_a_bug_fails_and_the_agent_goes_on(
+    fairwarning: Server, rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def broken(action: Action, context: Context) -> None:
+        raise ZeroDivisionError
+
+    await rig.start()
+    with monkeypatch.context() as patched:
+        patched.setattr(rig.world, "do", broken)
+        fairwarning.schedule("Reboot", "web-0")
+        state = await rig.until(lambda: failed(rig))
+    assert state is not None
+    assert state.why == "it broke; the log says where"
+    assert fairwarning.approvals() == []
+    await rig.advance(minutes=20)
+    await rig.advance(minutes=5)
+    await rig.until_calm()
+    assert "f" in rig.world.history
+    await rig.stop()
+
+
+async def test_what_an_action_keeps_is_on_disk_before_it_goes_on(
+    fairwarning: Server, rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    on_disk: list[dict[str, dict[str, str]]] = []
+
+    async def keeps(action: Action, context: Context) -> None:
+        context.keep("was", "up")
+        on_disk.append({**read_state(rig.path).kept})  # type: ignore[dict-item]
+        raise ActionFailed("no")
+
+    monkeypatch.setattr(rig.world, "do", keeps)
+    await rig.start()
+    fairwarning.schedule("Reboot", "web-0")
+    (kept,) = (await rig.until(lambda: on_disk))[0].values()
+    assert kept == {"was": "up"}
+    await rig.stop()

@@ -68,3 +68,9 @@ async def test_another_service_does_not_know_who_is_ready_and_one_that_is_away_i
     ):
         with pytest.raises(raised):
             await service.waiting("E1")
+
+
+async def test_a_service_that_nobody_runs_is_away_and_may_know_who_is_ready_later() -> None:
+    async with Service("http://127.0.0.1:9", seen=Seen(), metrics=Metrics()) as service:
+        with pytest.raises(EventsUnavailable):
+            await service.waiting("E1")

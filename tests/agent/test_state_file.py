@@ -145,3 +145,32 @@ def test_fields_of_another_version_are_no_problem(tmp_path: Path) -> None:
     record = read_state(state.path).records["E1"]
     assert record.margin_s == 0
     assert record.not_before == NOW + timedelta(minutes=15)
+
+
+@pytest.mark.parametrize(
+    ("found", "by"),
+    [
+        ('"progress":"done"', '"progress":"unknown"'),
+        ('"kind":"Run"', '"kind":"Walk"'),
+        ('"retries":0', '"retries":"0"'),
+        ('"over":["E0"]', '"over":"E0"'),
+    ],
+)
+def test_a_value_of_another_kind_is_not_taken_for_what_it_seems(
+    tmp_path: Path, found: str, by: str
+) -> None:
+    state = StateFile(tmp_path / "agent.json")
+    state.open()
+    state.save(full_memory())
+    state.close()
+    text = state.path.read_text()
+    assert found in text
+    state.path.write_text(text.replace(found, by))
+    with pytest.raises(StateProblem):
+        read_state(state.path)
+
+
+def test_a_state_that_cannot_be_read_is_no_empty_one(tmp_path: Path) -> None:
+    (tmp_path / "agent.json").mkdir()
+    with pytest.raises(StateProblem, match=r"agent\.json cannot be read: Is a directory"):
+        read_state(tmp_path / "agent.json")

@@ -4,11 +4,13 @@ from typing import Any
 
 import pytest
 
-from fairwarning.azure_api.app import Router
+from fairwarning.azure_api.app import Router, error_response, role_of
+from fairwarning.azure_api.errors import ArmError
 from fairwarning.azure_api.paths import resource_path
 from fairwarning.azure_api.request import Arm, ArmCall, Reply
 from fairwarning.azure_api.routes import TABLES
-from fairwarning.operator_api.auth import LOCAL
+from fairwarning.operator_api.auth import LOCAL, Role
+from fairwarning.operator_api.problems import Problem
 from tests.azure_api.arm_client import COMPUTE, GROUP, ArmClient, S, asking
 
 
@@ -118,3 +120,34 @@ async def test_what_is_not_served_is_said_to_be_not_served(
     told = error["message"].lower()
     assert told == f"fairwarning does not serve {named.lower()}; see docs/azure.md."
     assert error["code"] in ("InvalidResourceNamespace", "InvalidResourceType")
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "is_logged"),
+    [
+        (ValueError("a bug with a secret"), 500, True),
+        (ArmError(500, "InternalServerError", "as meant"), 500, False),
+        (ArmError(409, "Conflict", "no"), 409, False),
+        (Problem(503, "stopping", "come back"), 503, False),
+    ],
+)
+def test_a_bug_is_logged_and_not_told_and_a_refusal_is_told_and_not_logged(
+    error: Exception, status: int, is_logged: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    response = error_response(error)
+    assert response.status_code == status
+    assert b"secret" not in bytes(response.body)
+    assert ("a request to ARM broke" in caplog.text) is is_logged
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "role"),
+    [
+        ("GET", f"{COMPUTE}/virtualMachines/db", Role.VIEWER),
+        ("HEAD", f"{COMPUTE}/virtualMachines/db", Role.VIEWER),
+        ("POST", f"{COMPUTE}/virtualMachines/db/restart", Role.OPERATOR),
+        ("DELETE", f"{COMPUTE}/virtualMachines/db", Role.OPERATOR),
+    ],
+)
+def test_who_only_looks_needs_no_more_than_that(method: str, path: str, role: Role) -> None:
+    assert role_of(method, resource_path(path)) is role

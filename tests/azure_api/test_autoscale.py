@@ -103,6 +103,7 @@ async def test_bad_settings_and_triggers_are_refused(arm: ScaleSetClient) -> Non
         setting(profile("1", "2", rule("Decrease", "Half"))),
         setting(profile(), target="nowhere"),
         setting(*[profile()] * 21),
+        setting(profile("1", "2", *[rule("Increase")] * 11)),
     ):
         await arm.refused("PUT", SETTING, bad)
     await arm.put(SETTING, setting(profile()))

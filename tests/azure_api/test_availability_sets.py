@@ -164,3 +164,10 @@ async def test_lists_hold_empty_sets_and_those_of_the_fleet(azure: VmClient) -> 
     for path in (SETS, f"{S}/providers/Microsoft.Compute/availabilitySets"):
         list_reply = (await azure.get(path))["value"]
         assert [each["name"] for each in list_reply] == ["mine", "web"]
+
+
+async def test_a_count_of_domains_may_be_written_as_a_text(azure: VmClient) -> None:
+    body = set_body(platformUpdateDomainCount="7", platformFaultDomainCount="3")
+    made = await azure.put(f"{SETS}/mine", body, 200)
+    assert made["properties"]["platformUpdateDomainCount"] == 7
+    assert made["properties"]["platformFaultDomainCount"] == 3

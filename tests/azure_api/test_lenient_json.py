@@ -77,3 +77,8 @@ def test_a_long_text_is_read_once(part: str) -> None:
 def test_depth_and_count_are_limited_while_it_is_read(text: str, why: str) -> None:
     with pytest.raises(TooMuch, match=why):
         strict_json(text, 50 if why == "values" else 1_000)
+
+
+@pytest.mark.parametrize("raw", [b"", b" ", b"\r\n\t"])
+def test_a_body_of_nothing_but_space_is_no_body(raw: bytes) -> None:
+    assert read_json(raw) is None

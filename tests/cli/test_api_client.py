@@ -217,3 +217,19 @@ def test_https_to_a_plain_port_is_told_so(fake: Fake) -> None:
     line = said(Program(safe)("events"))
     assert "does not speak TLS" in line
     assert fake.url in line
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (httpx.ReadTimeout("slow"), "took too long to answer"),
+        (httpx.ConnectTimeout("slow"), "no server answers at"),
+        (httpx.ConnectError("[SSL: CERTIFICATE_VERIFY_FAILED] no"), "is not trusted"),
+        (httpx.ConnectError("[SSL: WRONG_VERSION_NUMBER]"), "does not speak TLS"),
+        (httpx.CloseError("gone"), "the connection to https://fw.example broke (gone)"),
+    ],
+)
+def test_each_way_not_to_answer_says_what_to_do(error: httpx.TransportError, words: str) -> None:
+    api = Api("https://fw.example")
+    with closing(api):
+        assert words in api._unanswered(error).message

@@ -267,7 +267,9 @@ def test_a_rollout_sends_what_was_asked_for(fake: Fake, run: Program) -> None:
     )  # fmt: skip
     assert result.exit_code == 0, result.output
     days = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
-    assert fake.of("POST /rollouts/plan")[0].json == {
+    (sent,) = fake.of("POST /rollouts/plan")
+    assert "idempotency-key" not in sent.headers, "a plan changes nothing, so none is kept"
+    assert sent.json == {
         "type": "Reboot",
         "scopes": ["web", "workers/0"],
         "scopesAtOnce": 2,
@@ -472,3 +474,56 @@ def test_every_command_that_asks_takes_yes() -> None:
     assert len(asking) >= 6
     for path, command in asking:
         assert "yes" in {each.name for each in command.params}, path
+
+
+def test_scopes_that_are_declared_elsewhere_are_told_to_stay(
+    fake: Fake, run: Program, tmp_path: Path
+) -> None:
+    file = tmp_path / "fleet.toml"
+    file.write_text("[[vm]]\nname = 'db'\n")
+    plan = {**PLAN, "kept": ["a/b/vm/x", "a/b/vm/y"]}
+    fake.on("POST /fleet/plan", plan)
+    fake.on("PUT /fleet", plan)
+    for command in ("plan", "apply"):
+        more = ["--yes"] if command == "apply" else []
+        result = run("fleet", command, str(file), *more)
+        assert "2 scopes not in the file, declared elsewhere, left as is." in result.stdout
+
+
+def test_a_clock_is_real_or_virtual_or_fast(fake: Fake, run: Program) -> None:
+    now = "2026-11-16T12:00:00.000Z"
+    for face, words in (
+        ({"virtual": False}, ", real\n"),
+        ({"virtual": True, "speed": 0}, ", virtual\n"),
+        ({"virtual": True, "speed": 60.0}, ", virtual, 60 times as fast as the real one\n"),
+    ):
+        fake.on("GET /clock", {"now": now, **face})
+        assert run("clock", "show").stdout.endswith(words)
+
+
+def test_a_connection_that_is_lost_while_one_waits_is_told(
+    fake: Fake, run: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fairwarning.cli.event_stream.PAUSE_S_MIN", 0)
+    fake.on("POST /events", an_event())
+    ended = an_entry(position="9", kind="Completed", text="it is over")
+    fake.on(
+        f"GET /events/{ID}",
+        an_event(timeline=[an_entry()]),
+        an_event(),
+        an_event(),
+        an_event(phase="completed"),
+    )
+    fake.on("GET /stream", sse(), Answer(breaks=True), sse(), sse(ended))
+    result = run("schedule", "reboot", "web-0", "--wait", "--json")
+    assert result.exit_code == 0, result.output
+    assert "connection lost (" in result.stderr
+
+
+def test_a_script_of_the_shell_and_a_scenario_come_as_json_too(run: Program) -> None:
+    found = json.loads(run("completion", "bash", "--json").stdout)
+    assert found["shell"] == "bash"
+    assert found["script"] + "\n" == run("completion", "bash").stdout
+    found = json.loads(run("scenario", "show", "neighbour", "--json").stdout)
+    assert found["name"] == "neighbour"
+    assert found["toml"] == run("scenario", "show", "neighbour").stdout

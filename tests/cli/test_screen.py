@@ -142,3 +142,19 @@ def test_styles_are_names_that_the_terminal_knows() -> None:
         for cell in line:
             assert isinstance(cell, Cell)
             Style.parse(cell.style)
+
+
+def test_without_a_fleet_it_says_how_to_declare_one() -> None:
+    lines = shown(ScreenState(scopes=(), events=(), entries=()))
+    assert any("no scopes; declare some with `fairwarning fleet apply FILE`" in x for x in lines)
+
+
+def test_what_has_started_counts_down_no_more_and_comes_first() -> None:
+    later = an_event(id=OTHER_ID, phase="started")
+    lines = [
+        each
+        for each in shown(ScreenState(scopes=(SCOPE,), events=(an_event(), later), entries=()))
+        if "Reboot" in each
+    ]
+    assert "under way" in lines[0]
+    assert "under way" not in lines[1]

@@ -153,3 +153,14 @@ def test_who_we_are() -> None:
 def test_the_usual_form_of_a_date_is_read_as_the_standard_library_does(when: datetime) -> None:
     text = format_datetime(when, usegmt=True)
     assert read_date(text) == parsedate_to_datetime(text)
+
+
+@pytest.mark.parametrize(
+    ("said", "duration_s"),
+    [(9, 9), ("9", 9), (0, 0), (-1, None), ("-1", None), (True, None), ("soon", None), (9.5, None)],
+)
+def test_a_duration_is_whole_seconds_or_unknown(said: object, duration_s: int | None) -> None:
+    (event,) = read_document(
+        document(EVENT | {"DurationInSeconds": said}), version="2020-07-01"
+    ).events
+    assert event.duration_s == duration_s

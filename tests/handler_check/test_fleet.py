@@ -37,3 +37,11 @@ def test_an_instance_of_a_scale_set_has_another_host_name() -> None:
     assert instances("workers_1").hostname == "workers000001"
     assert instances("s_71").hostname == "s00001Z"
     assert instances("web-0").hostname == "web-0"
+
+
+@pytest.mark.parametrize(
+    ("vm", "capacity"), [("s_0", 3), ("s_1", 11), ("s_24", 100), ("s_98", 100), ("s_199", 200)]
+)
+def test_a_scale_set_ends_with_the_placement_group_of_the_handler(vm: str, capacity: int) -> None:
+    (found,) = fleet(vm, is_at_endpoint=False)["scale_set"]
+    assert found["capacity"] == capacity

@@ -1,8 +1,14 @@
 """What a server's log and its end tell."""
 
+import asyncio
+import signal
+from pathlib import Path
+
 import pytest
 
-from fairwarning.live_check.nodes import is_error
+from fairwarning.live_check import nodes
+from fairwarning.live_check.nodes import Node, is_error
+from fairwarning.live_check.records import NodeChange, Record
 
 
 @pytest.mark.parametrize(
@@ -19,3 +25,76 @@ from fairwarning.live_check.nodes import is_error
 )
 def test_a_line_of_a_log_that_tells_of_a_bug(line: bytes, expected: bool) -> None:
     assert is_error(line) is expected
+
+
+class Notes(list[Record]):
+    def changes(self) -> list[str]:
+        return [each.change for each in self if isinstance(each, NodeChange)]
+
+    def details(self) -> list[str]:
+        return [each.detail for each in self if isinstance(each, NodeChange)]
+
+
+async def running(folder: Path, program: str) -> Node:
+    """A node whose process is a shell that has said that it runs."""
+    node = Node(1, folder, [])
+    node.log.touch()
+    node._process = await asyncio.create_subprocess_exec(
+        "/bin/sh", "-c", f"{program}", stdout=asyncio.subprocess.PIPE
+    )
+    node.is_up = True
+    assert node._process.stdout is not None
+    await node._process.stdout.readline()
+    return node
+
+
+async def test_a_server_that_does_not_stop_is_killed_and_that_is_noted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(nodes, "STOP_S_MAX", 0.01)
+    node, notes = await running(tmp_path, "trap '' TERM; echo; exec sleep 1000"), Notes()
+    await node.stop(notes.append)
+    assert notes.changes() == ["stopped", "killed"]
+    assert node.pid is None
+    assert not node.is_up
+    await node.kill(notes.append)
+    assert len(notes) == 2, "one that has ended is not ended again"
+
+
+async def test_a_server_that_ends_by_itself_has_died_with_its_last_words(tmp_path: Path) -> None:
+    node, notes = await running(tmp_path, "echo; exit 3"), Notes()
+    assert node._process is not None
+    await node._process.wait()
+    node.log.write_text("first\nlast\n")
+    assert node.has_died
+    node.note_death(notes.append)
+    assert (notes.changes(), notes.details()) == (["died"], ["exit code 3: last"])
+    assert not node.has_died
+
+
+async def test_a_paused_server_goes_on_even_if_the_pause_is_cut_off(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node, notes = Node(1, tmp_path, []), Notes()
+    sent: list[signal.Signals] = []
+    monkeypatch.setattr(node, "_signal", sent.append)
+    pausing = asyncio.create_task(node.pause(1_000, notes.append))
+    await asyncio.sleep(0)
+    assert notes.changes() == ["paused"]
+    pausing.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await pausing
+    assert notes.changes() == ["paused", "continued"]
+    assert sent == [signal.SIGSTOP, signal.SIGCONT]
+
+
+def test_an_error_in_the_log_is_noted_once(tmp_path: Path) -> None:
+    node, notes = Node(1, tmp_path, []), Notes()
+    node.log.write_text('{"level": "info"}\n{"level": "error", "message": "a"}\n')
+    node.note_errors(notes.append)
+    node.note_errors(notes.append)
+    with node.log.open("a") as log:
+        log.write('{"level": "error", "message": "b"}\n')
+    node.note_errors(notes.append)
+    assert notes.changes() == ["error", "error"]
+    assert ['"a"' in each for each in notes.details()] == [True, False]

@@ -334,3 +334,72 @@ async def everything(rig: Rig) -> list[Any]:
     tokens = [each["name"] for each in (await rig.get("/tokens"))["tokens"]]
     rollouts = (await rig.get("/rollouts"))["rollouts"]
     return [scopes, tokens, rollouts, rig.node.faults.list(), rig.clock.now()]
+
+
+async def test_the_history_is_shown_page_by_page_with_its_filter(
+    rig: Rig, reader: Reader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fairwarning.portal.pages.history.ENTRIES_SHOWN", 2)
+    first = await rig.schedule("db")
+    await rig.schedule("web-0")
+    await rig.post(f"/events/{first['id']}/approve")
+    wanted = (await rig.get("/history", event=first["id"]))["entries"]
+    assert len(wanted) > 2
+    seen: list[str] = []
+    page = f"/history?event={first['id']}"
+    while page:
+        text = await reader.see(page)
+        rows = re.findall(rf'<a href="/events/{first["id"]}">([^<]+)</a>', text)
+        assert len(rows) == min(2, len(wanted) - len(seen))
+        seen += rows
+        onward = re.search(r'href="([^"]+)">Next page', text)
+        page = onward[1] if onward else ""
+    assert seen == [each["text"] for each in wanted]
+    assert "no-such-scope" in await reader.see("/history?scope=no-such-scope", 404)
+
+
+async def test_rollouts_are_listed_with_how_far_they_are(
+    rig: Rig, reader: Reader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fairwarning.portal.pages.rollouts.ROLLOUTS_SHOWN", 1)
+    for scope in ("web", "workers"):
+        await rig.post("/rollouts", {"type": "Reboot", "scopes": [scope]}, 201)
+    listed = [each["id"] for each in (await rig.get("/rollouts"))["rollouts"]]
+    text = await reader.see("/rollouts")
+    assert [each for each in listed if each in text] == listed[:1]
+    onward = re.search(r'href="([^"]+)">Next page', text)
+    assert onward is not None
+    assert listed[1] in await reader.see(f"/rollouts{onward[1]}")
+
+
+@pytest.mark.parametrize(
+    ("content_type", "body", "status"),
+    [
+        ("application/json", b"{}", 415),
+        ("application/x-www-form-urlencoded", b"a=%ff", 400),
+        ("application/x-www-form-urlencoded", b"a=\xff", 400),
+        ("application/x-www-form-urlencoded", b"&".join([b"a=b"] * 2_001), 400),
+    ],
+)
+async def test_what_is_no_form_is_refused(
+    reader: Reader, content_type: str, body: bytes, status: int
+) -> None:
+    for page in ("/rehearse/clock", "/rollouts/x/pause"):
+        answer = await reader.client.post(
+            page, content=body, headers={"content-type": content_type}
+        )
+        assert answer.status_code == status
+        assert "<html" in answer.text
+
+
+async def test_an_approved_event_that_waits_for_another_says_that_it_waits(
+    rig: Rig, reader: Reader
+) -> None:
+    await rig.schedule("web-0", duration="1h")
+    event = await rig.schedule("web-1", duration="1h")
+    first, second = [each["id"] for each in (await rig.get("/events"))["events"]]
+    assert "has started" in await reader.send("/", f"/events/{first}/approve")
+    said = await reader.send(f"/events/{second}", f"/events/{second}/approve")
+    assert "has started" not in said
+    assert (await rig.get(f"/events/{second}"))["phase"] == "scheduled"
+    assert event["id"] in (first, second)

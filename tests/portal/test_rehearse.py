@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import httpx
@@ -163,3 +164,64 @@ def test_what_a_player_asks_is_found(method: str, segments: list[str], path: str
     api = Api(None, ROUTES)  # type: ignore[arg-type]
     found, names = api.find(method, segments)
     assert (found, [*names.values()]) == (path, segments[1:2] if "{" in path else [])
+
+
+async def test_a_fault_is_what_the_form_says_and_can_be_cleared() -> None:
+    async with running() as rig, reading(rig) as reader:
+        form = {"kind": "status", "on": "approve", "instances": "web-0, web-1", "status": "500"}
+        said = await reader.send(
+            "/rehearse", "/rehearse/faults", **form, count="3", **{"for": "10m"}, delay=""
+        )
+        assert said == "The fault status is set for web-0, web-1."
+        (fault,) = (await rig.get("/faults"))["faults"]
+        assert (fault["kind"], fault["on"], fault["status"]) == ("status", "approve", 500)
+        assert (fault["count"], fault["instances"]) == (3, ["web-0", "web-1"])
+        assert fault["until"] is not None
+        said = await reader.send("/rehearse", f"/rehearse/faults/{fault['id']}/clear")
+        assert said == "The fault is cleared."
+        assert (await rig.get("/faults"))["faults"] == []
+
+
+async def test_a_fault_for_everybody_and_all_faults_cleared_at_once() -> None:
+    async with running() as rig, reading(rig) as reader:
+        for kind in ("reset", "empty"):
+            said = await reader.send("/rehearse", "/rehearse/faults", kind=kind, on="poll")
+            assert f"The fault {kind} is set for every" in said
+        assert len((await rig.get("/faults"))["faults"]) == 2
+        said = await reader.send("/rehearse", "/rehearse/faults/clear")
+        assert said == "All faults are cleared."
+        assert (await rig.get("/faults"))["faults"] == []
+
+
+async def test_a_number_that_is_none_sets_no_fault() -> None:
+    async with running() as rig, reading(rig) as reader:
+        for count in ("many", "0", "²", "9" * 5_000):
+            said = await reader.send("/rehearse", "/rehearse/faults", kind="reset", count=count)
+            assert "count" in said
+        assert (await rig.get("/faults"))["faults"] == []
+
+
+async def test_the_clock_goes_on_as_chosen_or_as_written() -> None:
+    async with running() as rig, reading(rig) as reader:
+        before = datetime.fromisoformat((await rig.get("/clock"))["now"])
+        said = await reader.send("/rehearse", "/rehearse/clock", by="15m")
+        assert said.startswith("The clock went on by 15m; it is ")
+        said = await reader.send("/rehearse", "/rehearse/clock", by="15m", custom="1h")
+        after = datetime.fromisoformat((await rig.get("/clock"))["now"])
+        assert after - before == timedelta(hours=1, minutes=15)
+        assert after.strftime("%Y-%m-%dT%H:%M:%SZ") in said
+
+
+async def test_requests_are_noted_until_that_is_ended() -> None:
+    async with running() as rig, reading(rig) as reader:
+        assert "for ten minutes" in await reader.send("/rehearse", "/rehearse/watch")
+        assert (await rig.get("/requests"))["watchingSeconds"] > 0
+        assert "no longer noted" in await reader.send("/rehearse", "/rehearse/unwatch")
+        assert (await rig.get("/requests"))["watchingSeconds"] == 0
+
+
+async def test_an_unknown_scenario_is_named_and_nothing_is_played() -> None:
+    async with running() as rig, reading(rig) as reader:
+        said = await reader.send("/rehearse", "/rehearse/play", scenario="nothing")
+        assert "There is no scenario 'nothing'" in said
+        assert "run-playing" not in await reader.see("/rehearse")

@@ -66,6 +66,17 @@ async def test_a_new_set_is_created(rig: Rig, client: httpx.AsyncClient) -> None
     assert [each["name"] for each in found["instances"]] == ["others_0", "others_1"]
 
 
+async def test_spaces_around_what_is_written_do_not_count(
+    rig: Rig, client: httpx.AsyncClient
+) -> None:
+    around = {"name": " others ", "resource_group": " shop ", "location": " local "}
+    answer = await create(client, capacity="1", **around)
+    assert answer.status_code == 303, answer.text
+    found = await rig.get("/scopes/others")
+    assert found["id"].split("/")[1:] == ["shop", "scale-set", "others", "0"]
+    assert found["location"] == "local"
+
+
 async def review(client: httpx.AsyncClient, **fields: str) -> httpx.Response:
     return await submit(client, "/scale-sets/new", "/scale-sets/new/review", **{**FORM, **fields})
 

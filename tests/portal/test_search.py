@@ -4,7 +4,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from tests.operator_api.rig import Rig, running
+from fairwarning.core.resources import Place, VirtualMachine
+from tests.operator_api.rig import ME, Rig, running
 from tests.portal.reader import Reader, reading
 
 
@@ -81,3 +82,10 @@ async def test_no_page_shows_a_backtick(rig: Rig, reader: Reader) -> None:
         assert "`" not in await reader.see(path)
     page = (await reader.client.get("/settings")).text
     assert "<code>fairwarning notification add</code>" in page
+
+
+async def test_capital_letters_make_no_difference(rig: Rig, reader: Reader) -> None:
+    vm = VirtualMachine(name="DB-Main", place=Place())
+    await rig.node.engine.declare([vm], by=ME)
+    for text in ("db-m", "DB-M", "MAIN"):
+        assert '/default/vm/DB-Main">DB-Main</a>' in await reader.see(f"/search?q={text}"), text

@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,8 +11,8 @@ from fairwarning.core.model import EventType, OperationKind
 from fairwarning.scenarios import library
 from fairwarning.scenarios.instance_mapping import instances_of, replace_instances
 from fairwarning.scenarios.model import Expect, Operate, ScenarioProblem, Schedule
-from fairwarning.scenarios.parse import read_scenario
-from fairwarning.scenarios.step_actions import ACTIONS
+from fairwarning.scenarios.parse import STEPS_MAX, read_scenario
+from fairwarning.scenarios.step_actions import ACTIONS, expectation, in_words
 
 DOCS = Path(__file__).parents[2] / "docs"
 GOOD = """\
@@ -95,6 +96,18 @@ def test_others_can_play() -> None:
         ('phase = "completed"', 'phase = "done"', 24, "no phase"),
         ('phase = "completed", approved = "a"', 'within = "5s"', 24, "what to expect"),
         ('phase = "completed", approved = "a"', "phase = []", 24, "what to expect"),
+        ('approved = "a"', "approved = 3", 24, "true, false or the name of an instance"),
+        ('lasts = "10m"', "already-happened = true", 11, "what already happened has no notice"),
+        ('targets = "a"', 'targets = ["a", 3]', 11, "a name that is no string"),
+        ('restart = "b"', 'postpone = { event = "first" }', 16, "`notice` is missing"),
+        ('restart = "b"', "clear-faults = false", 16, "can only be true"),
+        ('restart = "b"', 'rollout = { type = "preempt", of = "a" }', 16, "preempt"),
+        ('restart = "b"', 'fault = { kind = "fire" }', 16, "fire"),
+        ('restart = "b"', "fault = 3", 16, "table"),
+        ('restart = "b"', "expect = 3", 16, "table"),
+        ('restart = "b"', "postpone = 3", 16, "table"),
+        ('restart = "b"', "rollout = 3", 16, "table"),
+        ('restart = "b"', 'expect = { rollout = "r", phase = "running" }', 14, "makes a rollout"),
     ],
 )
 def test_a_mistake_has_its_line(old: str, new: str, line: int, words: str) -> None:
@@ -133,3 +146,49 @@ def test_the_pages_name_every_action_fault_and_scenario_and_their_example_is_rig
     assert len(read_scenario(example).steps) == 3
     assert all(f"`{each}" in page for each in (*ACTIONS, *library.names()))
     assert all(f"| `{each}` |" in (DOCS / "faults.md").read_text() for each in FaultKind)
+
+
+def test_a_scenario_has_as_many_steps_as_anybody_could_watch() -> None:
+    step = '[[step]]\nsay = "x"\n'
+    assert len(read_scenario('title = "t"\n' + step * STEPS_MAX).steps) == STEPS_MAX
+    with pytest.raises(ScenarioProblem, match=f"at most {STEPS_MAX} steps"):
+        read_scenario('title = "t"\n' + step * (STEPS_MAX + 1))
+
+
+def test_a_fleet_is_a_table() -> None:
+    with pytest.raises(ScenarioProblem, match=r"begin it with \[fleet\]"):
+        read_scenario('title = "t"\nfleet = 3\n[[step]]\nsay = "x"\n')
+
+
+@pytest.mark.parametrize(
+    ("action", "words"),
+    [
+        ('schedule = { type = "reboot", targets = ["a", "b"] }', "schedule Reboot a b"),
+        ('fault = { kind = "reset", instances = "a" }', "fault reset a"),
+        ('fault = { kind = "reset" }', "fault reset"),
+        ("clear-faults = true", "clear faults"),
+        ('rollout = { type = "freeze", of = ["a", "b"] }', "rollout Freeze of a b"),
+        ('redeploy = "a"', "redeploy a"),
+        ('say = "x"', ""),
+    ],
+)
+def test_an_action_is_told_in_words(action: str, words: str) -> None:
+    (step,) = read_scenario(f'title = "t"\n[[step]]\n{action}\n').steps
+    assert in_words(step.action) == words
+
+
+@pytest.mark.parametrize(
+    ("expected", "words"),
+    [
+        ({"phases": ("started", "failed")}, "e to be started or failed"),
+        ({"approved": "a"}, "e approved by a"),
+        ({"approved": True}, "e approved"),
+        ({"approved": False}, "e approved by nobody"),
+        ({"phases": ("started",), "approved": False}, "e to be started, approved by nobody"),
+    ],
+)
+def test_an_expectation_is_told_in_words(expected: dict[str, Any], words: str) -> None:
+    usual: dict[str, Any] = {"phases": (), "approved": None, "within_ms": 0, "is_rollout": False}
+    action = Expect(name="e", **usual | expected)
+    assert expectation(action) == words
+    assert in_words(action) == f"expect {words}"

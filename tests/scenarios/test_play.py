@@ -236,3 +236,24 @@ expect = { rollout = "patches", phase = "completed", within = "2h" }
     assert player.unmet == 0
     started = [t for t in rehearsal.told if t.data.get("kind") == "Started"]
     assert len(started) == 3
+
+
+def test_a_postponed_event_may_get_a_name_of_its_own_and_the_old_one_stays(
+    rehearsal: Rehearsal, fairwarning: Server
+) -> None:
+    fairwarning.vm("web-0").document()
+    player = rehearsal.play(
+        """
+[[step]]
+schedule = { type = "reboot", targets = "web-0" }
+as = "first"
+[[step]]
+postpone = { event = "first", notice = "2h" }
+as = "second"
+[[step]]
+expect = { event = "first", phase = "cancelled" }
+[[step]]
+expect = { event = "second", phase = "scheduled" }
+"""
+    )
+    assert player.unmet == 0

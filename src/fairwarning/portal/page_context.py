@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from fairwarning.operator_api.auth import Caller, Role
+from fairwarning.operator_api.auth import Caller
 from fairwarning.operator_api.context import Control
 
 if TYPE_CHECKING:
@@ -50,9 +50,6 @@ class PageContext:
     @property
     def names(self) -> Mapping[str, str]:
         return self.request.path_params
-
-    def is_at_least(self, role: Role) -> bool:
-        return self.caller.role >= role
 
     async def show(self, template: str, /, status: int = 200, **values: Any) -> Response:
         """Answer with the rendered page."""

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -170,3 +171,65 @@ async def test_a_path_may_end_as_an_address_does(tmp_path: Path) -> None:
     async with StandIn(tmp_path / "haproxy:80") as proxy:
         await HaProxyHandler().do(action(proxy), context())
         assert proxy.states["a"] == "drain"
+
+
+async def test_a_state_that_haproxy_does_not_have_is_named(proxy: StandIn) -> None:
+    with pytest.raises(ActionFailed, match="'off' is no state; write drain or maint"):
+        await HaProxyHandler().do(action(proxy, state="off"), context())
+    assert proxy.commands == []
+
+
+def test_statistics_without_the_server_are_no_count_of_zero() -> None:
+    with pytest.raises(ActionFailed, match="no server web/a"):
+        read_sessions("# pxname,svname,qcur,qmax,scur\nweb,b,0,0,0\n", Server("web", "a"))
+
+
+@asynccontextmanager
+async def saying(path: Path, part: bytes, times: int = 1) -> AsyncIterator[HaProxy]:
+    """A socket that says a part some times to every command, and hangs up only at the end."""
+    hung_up = asyncio.Event()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(ConnectionError):
+            for _ in range(times):
+                writer.write(part)
+                await writer.drain()
+            await hung_up.wait()
+        writer.close()
+
+    async with await asyncio.start_unix_server(serve, path):
+        try:
+            yield HaProxy(socket=str(path), server="web/a")
+        finally:
+            hung_up.set()
+
+
+async def test_a_socket_that_says_nothing_is_not_waited_for_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(haproxy, "CONNECT_S_MAX", 0.01)
+    async with saying(tmp_path / "socket", b"") as settings:
+        with pytest.raises(ActionFailed, match="socket does not answer"):
+            await HaProxyHandler().do(Action(settings=settings), context())
+
+
+async def test_an_answer_without_an_end_is_not_read_for_ever(tmp_path: Path) -> None:
+    async with saying(tmp_path / "socket", b"x" * 65_536, times=80) as settings:
+        with pytest.raises(ActionFailed, match="larger than any that it gives"):
+            await HaProxyHandler().do(Action(settings=settings), context())
+
+
+async def test_a_drain_need_not_wait_for_the_sessions(proxy: StandIn) -> None:
+    proxy.sessions = [5]
+    settings = HaProxy(socket=proxy.path, server="web/a", wait=False)
+    await HaProxyHandler().do(Action(settings=settings), context())
+    assert proxy.states["a"] == "drain"
+    assert not proxy.looked.is_set()
+
+
+async def test_a_socket_may_be_an_ipv6_address_and_a_port(proxy: StandIn) -> None:
+    async with await asyncio.start_server(proxy._serve, "::1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        settings = HaProxy(socket=f"[::1]:{port}", server="web/a")
+        await HaProxyHandler().do(Action(settings=settings), context())
+    assert proxy.states["a"] == "drain"

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import trustme
 
+from fairwarning.agent.actions import http
 from fairwarning.agent.actions.base import ActionFailed
 from fairwarning.agent.actions.registry import HANDLERS
 from fairwarning.agent.model import Action, Http
@@ -275,3 +276,39 @@ async def test_the_answer_is_read_to_its_end() -> None:
     async with listening(serve) as port:
         await do(Http(url=f"http://127.0.0.1:{port}/"))
     assert is_taken == [True]
+
+
+@pytest.mark.parametrize("proxy", ["socks5://127.0.0.1:1080", "https://u:secret@proxy:3128"])
+async def test_a_proxy_of_another_kind_is_refused_without_its_secret(
+    monkeypatch: pytest.MonkeyPatch, proxy: str
+) -> None:
+    monkeypatch.setenv("http_proxy", proxy)
+    with pytest.raises(ActionFailed, match="is not one of http://HOST:PORT") as failed:
+        await do(Http(url="http://127.0.0.1:9/"))
+    assert "secret" not in str(failed.value)
+
+
+async def test_a_server_that_hangs_up_without_an_answer_is_a_failure() -> None:
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+
+    async with listening(serve) as port:
+        with pytest.raises(ActionFailed, match=f"127.0.0.1:{port}"):
+            await do(Http(url=f"http://127.0.0.1:{port}/"))
+
+
+async def test_an_answer_without_an_end_is_read_up_to_a_limit() -> None:
+    sent = 0
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal sent
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\n\r\n")
+        while not reader.at_eof():
+            writer.write(b"x" * 65_536)
+            await writer.drain()
+            sent += 65_536
+
+    async with listening(serve) as port:
+        await do(Http(url=f"http://127.0.0.1:{port}/"))
+    assert sent >= http.ANSWER_BYTES_MAX - 65_536

@@ -1,6 +1,7 @@
 """Servers of an upstream in a file; the rules of the text, and the file with its reload."""
 
 import asyncio
+import errno
 import os
 from pathlib import Path
 
@@ -148,3 +149,37 @@ async def test_a_file_that_somebody_wrote_anew_meanwhile_is_left_as_it_is(tmp_pa
 async def test_a_file_that_cannot_be_read_is_a_failure_that_names_it(tmp_path: Path) -> None:
     with pytest.raises(ActionFailed, match=r"none cannot be read: No such file"):
         await NginxHandler().do(action(tmp_path / "none", "true"), context())
+
+
+async def test_a_server_that_the_file_does_not_have_is_a_failure_that_names_the_file(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "web.conf"
+    file.write_text("upstream web { server 10.0.0.7:80; }")
+    kept: dict[str, str] = {}
+    with pytest.raises(ActionFailed, match=r"web\.conf: .*no `server 10\.0\.0\.1:80"):
+        await NginxHandler().do(action(file, "true"), context(kept))
+    assert kept == {}
+
+
+async def test_without_a_reload_only_the_file_is_changed(tmp_path: Path) -> None:
+    file = tmp_path / "web.conf"
+    file.write_text(TEXT)
+    settings = Nginx(file=str(file), upstream="web", server="10.0.0.1:80", reload=())
+    await NginxHandler().do(Action(settings=settings), context())
+    assert file.read_text() == down(TEXT)
+
+
+async def test_a_full_disk_leaves_the_file_as_it_was_and_nothing_beside_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    file = tmp_path / "web.conf"
+    file.write_text(TEXT)
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(ActionFailed, match=r"web\.conf cannot be written: No space left"):
+        await NginxHandler().do(action(file, "true"), context())
+    assert file.read_text() == TEXT
+    assert os.listdir(tmp_path) == ["web.conf"]

@@ -185,3 +185,9 @@ async def test_a_command_is_undone_as_told_and_otherwise_not_at_all(tmp_path: Pa
     await HANDLERS[Run].undo(action, context())
     await HANDLERS[Run].undo(Action(settings=back), context())
     assert out.read_text() == "back\n"
+
+
+async def test_a_word_that_no_program_can_be_given_is_a_failure_that_says_so() -> None:
+    action = Action(settings=Run(command=("true", "a\0b")))
+    with pytest.raises(ActionFailed, match="cannot run 'true': embedded null byte"):
+        await do(action)

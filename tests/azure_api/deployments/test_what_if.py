@@ -10,6 +10,7 @@ from tests.azure_api.arm_client import NETWORK, S, running_client
 from tests.azure_api.deployments.test_handlers import (
     DEPLOYMENTS,
     DeploymentClient,
+    nested,
     network,
     resource,
     template,
@@ -215,6 +216,22 @@ async def test_instances_of_a_flexible_set_that_stays_are_not_deleted(
 
 async def test_a_nested_deployment_deletes_nothing(arm: DeploymentClient) -> None:
     inner = {"mode": "Complete", "template": {"resources": []}}
-    nested = resource("Microsoft.Resources/deployments", "inner", properties=inner)
-    failed = await arm.progress(await deploy(arm, nested))
+    below = resource("Microsoft.Resources/deployments", "inner", properties=inner)
+    failed = await arm.progress(await deploy(arm, below))
     assert failed["error"]["details"][0]["code"] == "InvalidDeploymentMode"
+
+
+async def test_a_preview_shows_what_is_in_nested_deployments(arm: DeploymentClient) -> None:
+    await deploy(arm, network())
+    found = await preview(arm, nested("below", network(), network("other")))
+    assert {name: each["changeType"] for name, each in found.items()} == {
+        "net": "NoChange", "other": "Create",
+    }  # fmt: skip
+
+
+async def test_mode_complete_keeps_what_nested_deployments_create(arm: DeploymentClient) -> None:
+    await deploy(arm, network("gone"))
+    inner = nested("below", network("kept"))
+    done = await deploy(arm, inner, mode="Complete", name="whole")
+    assert await arm.status(done) == "Succeeded"
+    assert await names(arm) == {"kept"}

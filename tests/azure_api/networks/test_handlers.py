@@ -11,7 +11,14 @@ import pytest_asyncio
 from fairwarning.azure_api.networks.subnets import SUBNETS_MAX
 from fairwarning.engine.protocols import StoreDown
 from tests.azure_api.arm_client import GROUP, NETWORK, S, running_client
-from tests.azure_api.vm_client import NICS, SUBNET, VNET, VmClient, network_body
+from tests.azure_api.vm_client import (
+    NICS,
+    SUBNET,
+    VNET,
+    VmClient,
+    interface_body,
+    network_body,
+)
 
 
 @pytest_asyncio.fixture
@@ -151,6 +158,9 @@ async def test_what_cannot_be_a_network_is_refused(azure: VmClient) -> None:
     twice["properties"]["subnets"] = [one, {**other, "name": "other"}]
     assert (await azure.refused("PUT", VNET, twice))[0] == "NetcfgSubnetRangesOverlap"
     assert (await azure.refused("PUT", VNET, {"properties": {}}))[0] == "LocationRequired"
+    without = {"location": "local", "properties": {"addressSpace": {"addressPrefixes": []}}}
+    code, _ = await azure.refused("PUT", VNET, without)
+    assert code == "NoAddressPrefixOrPoolProvided"
     wrong = {"location": "local", "properties": {"addressSpace": "10.0.0.0/8"}}
     assert (await azure.refused("PUT", VNET, wrong))[0] == "InvalidRequestFormat"
     long = f"{NETWORK}/virtualNetworks/{'n' * 81}"
@@ -404,3 +414,49 @@ async def test_a_public_address_names_what_uses_it(azure: VmClient) -> None:
         "used": owner,
         "free": None,
     }
+
+
+async def test_what_is_not_there_is_not_changed_nor_shown(azure: VmClient) -> None:
+    await azure.ask("PATCH", VNET, {"tags": {}}, 404)
+    await azure.ask("GET", f"{VNET}/subnets", status=404)
+    assert (await azure.refused("GET", SUBNET, status=404))[0] == "ParentResourceNotFound"
+    await azure.network()
+    assert (await azure.refused("GET", f"{VNET}/subnets/x", status=404))[0] == "ResourceNotFound"
+    await azure.ask("PATCH", f"{VNET}/subnets/x", {"properties": {}}, 404)
+
+
+async def test_an_interface_is_in_a_subnet_that_is_there(azure: VmClient) -> None:
+    await azure.network()
+    for subnet, code in (
+        ("", "SubnetNotProvided"),
+        (VNET, "InvalidResourceReference"),
+        (f"{VNET}/subnets/x", "InvalidResourceReference"),
+        ("nowhere", "InvalidResourceReference"),
+    ):
+        body = interface_body(subnet)
+        assert (await azure.refused("PUT", f"{NICS}/a", body))[0] == code, subnet
+    await azure.ask("GET", f"{NICS}/a", status=404)
+    await azure.put(f"{NICS}/a", interface_body(f"{SUBNET.upper()}/"))
+
+
+async def test_an_ip_configuration_is_changed_only_with_its_interface(azure: VmClient) -> None:
+    await azure.network()
+    await azure.interface("a")
+    one = f"{NICS}/a/ipConfigurations/one"
+    assert (await azure.get(one))["name"] == "one"
+    for method in ("PUT", "DELETE"):
+        answer = await azure.ask(method, one, {"properties": {}}, 405)
+        assert answer.headers["allow"] == "GET"
+    assert (await azure.get(one))["properties"]["privateIPAddress"] == "10.9.0.4"
+
+
+async def test_a_subnet_that_another_network_has_too_may_go(azure: VmClient) -> None:
+    await azure.network()
+    await azure.interface("a")
+    other = VNET.replace("/net", "/other")
+    await azure.put(other, network_body())
+    await azure.ask("DELETE", f"{other}/subnets/inner")
+    code, _ = await azure.refused(
+        "DELETE", SUBNET.upper().replace("SUBSCRIPTIONS", "subscriptions")
+    )
+    assert code == "InUseSubnetCannotBeDeleted"

@@ -176,3 +176,21 @@ async def test_an_action_that_azure_has_and_we_do_not_is_refused(arm: ScaleSetCl
 async def test_an_action_needs_a_set(arm: ScaleSetClient) -> None:
     code, _ = await arm.refused("POST", "nobody/restart", {}, 404)
     assert code == "ResourceNotFound"
+
+
+async def test_instances_are_named_in_any_case_and_told_once(arm: ScaleSetClient) -> None:
+    await arm.make(mode="Flexible", capacity=2)
+    first, second = await arm.ids()
+    await arm.events(first)
+    await arm.post("s/restart", first.upper(), first)
+    assert [each["Resources"] for each in await arm.events(first)] == [[first]]
+    assert second not in str(await arm.events(first))
+
+
+@pytest.mark.parametrize("ids", ["0", {"0": 1}, [["0"]], [None]])
+async def test_ids_that_are_no_list_of_texts_are_refused(arm: ScaleSetClient, ids: object) -> None:
+    await _watched_set(arm)
+    code, message = await arm.refused("POST", "s/restart", {"instanceIds": ids})
+    assert code in ("InvalidParameter", "InvalidRequestFormat")
+    assert "instanceIds" in message
+    assert await arm.events("s_0") == []

@@ -212,6 +212,10 @@ async def test_an_approved_in_advance_restart_starts_at_once(arm: ScaleSetClient
         ({"properties": {"virtualMachineProfile": {"priority": "High"}}}, "InvalidParameter"),
         ({"properties": {"platformFaultDomainCount": 6}}, "InvalidParameter"),
         ({"properties": {"platformFaultDomainCount": True}}, "InvalidParameter"),
+        (
+            {"properties": {"virtualMachineProfile": {"evictionPolicy": "Delete"}}},
+            "InvalidParameter",
+        ),
     ],
 )
 async def test_a_body_that_makes_no_sense_is_refused(
@@ -365,3 +369,10 @@ async def test_two_who_make_the_same_set_make_one(arm: ScaleSetClient) -> None:
     assert statuses.count(201) == 1
     assert set(statuses) <= {200, 201, 409}
     assert await arm.ids() == ["0", "1"]
+
+
+async def test_a_set_of_the_fleet_that_is_spot_is_shown_so(arm: ScaleSetClient) -> None:
+    profile = {"priority": "sPOT", "evictionPolicy": "DELETE"}
+    await arm.put("s", body_of(1, **profile))
+    shown = (await arm.get("s"))["properties"]["virtualMachineProfile"]
+    assert (shown["priority"], shown["evictionPolicy"]) == ("Spot", "Delete")

@@ -55,6 +55,13 @@ def test_a_default_may_depend_on_other_parameters() -> None:
         ({"a": STRING}, {"a": "plain"}, "write it as"),
         ({"a": STRING}, {"a": {"reference": {}}}, "key vault"),
         ({"a": STRING}, [], None),
+        ({"a": {"type": "string", "maxLength": 2}}, {"a": {"value": "abc"}}, "at most '2'"),
+        (
+            {"a": {"type": "array", "allowedValues": ["x", "y"]}},
+            {"a": {"value": ["x", "z"]}},
+            "not part of the allowed value(s)",
+        ),
+        ({f"p{n}": STRING for n in range(257)}, {}, "at most 256 parameters; this has 257"),
     ],
 )
 def test_what_does_not_fit_is_refused_in_azures_words(
@@ -94,3 +101,19 @@ def test_parameters_are_shown_without_secrets() -> None:
         "password": {"type": "SecureString"},
         "size": {"type": "Int", "value": 3},
     }
+
+
+@pytest.mark.parametrize(
+    ("declared", "given"),
+    [
+        ({"type": "int", "minValue": 3, "maxValue": 3}, 3),
+        ({"type": "string", "minLength": 2, "maxLength": 2}, "ab"),
+        ({"type": "array", "allowedValues": ["x", "y"]}, ["y", "x"]),
+        ({"type": "array", "allowedValues": [["x"], ["y"]]}, ["y"]),
+        ({"type": "array", "allowedValues": ["x"]}, []),
+        ({"type": "object", "maxLength": 0}, {"a": 1}),
+    ],
+)
+def test_what_is_just_allowed_is_taken(declared: dict[str, Any], given: Any) -> None:
+    found = value("[parameters('a')]", parameters={"a": declared}, given={"a": {"value": given}})
+    assert found == given

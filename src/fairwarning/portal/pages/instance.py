@@ -1,7 +1,5 @@
 """The page of one instance: its facts, events and polling, and the operations on it."""
 
-from urllib.parse import quote
-
 from starlette.responses import Response
 
 from fairwarning.core.model import OperationKind, Priority
@@ -57,10 +55,6 @@ def _actions(context: PageContext, instance: schemas.InstanceDetail) -> list[Ope
 
 def _names(context: PageContext) -> dict[str, str]:
     return {"instance": context.names["instance"]}
-
-
-def url_of(scope: str, name: str) -> str:
-    return f"/instances/{quote(scope)}/{quote(name)}"
 
 
 PAGES = (
