@@ -1,14 +1,28 @@
 """Chat and mail through the real Apprise package, to its `json://` target on this machine."""
 
 import importlib
+import threading
 from types import ModuleType
 
 import pytest
+from msgspec.structs import replace
 
+from fairwarning.core.instants import Instant
 from fairwarning.core.refusals import Code, Refused
-from fairwarning.notifications.model import Filters, TargetDraft, TargetKind, Template
+from fairwarning.core.webhook_signatures import secret_of
+from fairwarning.engine.clocks import VirtualClock
+from fairwarning.notifications import sender
+from fairwarning.notifications.model import (
+    Filters,
+    Message,
+    Target,
+    TargetDraft,
+    TargetKind,
+    Template,
+)
+from fairwarning.notifications.sender import NetworkSender
 from tests.engine.harness import ME
-from tests.notifications.receiver import receiving
+from tests.notifications.receiver import HANG, receiving
 from tests.notifications.rig import notification_rig
 
 # Apprise imports a module of the standard library that is on its way out.
@@ -80,3 +94,62 @@ async def test_without_the_package_the_sentence_says_how_to_get_it(
         monkeypatch.setattr(importlib, "import_module", missing)
         with pytest.raises(Refused, match=r"pip install 'fairwarning\[chat\]'"):
             await notifications.create(chat("json://127.0.0.1:1/"), by=ME)
+
+
+def hook(url: str, **more: str) -> Target:
+    key = more.get("secret", secret_of(b"k" * 32))
+    return Target(id="t", name="hook", kind=TargetKind.WEBHOOK, url=url, secret=key,
+                  created_ms=Instant(0), created_by=ME)  # fmt: skip
+
+
+MESSAGE = Message(id="m", title="title", text="text", body="{}")
+
+
+async def test_a_sender_that_was_closed_can_send_again() -> None:
+    network = NetworkSender(VirtualClock())
+    async with receiving() as receiver:
+        for _ in range(2):
+            assert (await network.send(hook(receiver.url), MESSAGE)).is_delivered
+            await network.close()
+    assert len(receiver.requests) == 2
+
+
+@pytest.mark.parametrize(
+    ("status", "error", "is_final"),
+    [(200, "", False), (299, "", False), (300, "answered 300", False),
+     (404, "answered 404", False), (410, "answered 410", True), (500, "answered 500", False)],
+)  # fmt: skip
+async def test_what_an_answer_means(status: int, error: str, is_final: bool) -> None:
+    network = NetworkSender(VirtualClock())
+    async with receiving(lambda _: status) as receiver:
+        outcome = await network.send(hook(receiver.url), MESSAGE)
+        await network.close()
+    assert (outcome.error, outcome.is_final) == (error, is_final)
+
+
+async def test_an_error_says_no_address_and_no_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sender, "WEBHOOK_TIMEOUT_S", 0.05)
+    network = NetworkSender(VirtualClock())
+    async with receiving(lambda _: HANG) as receiver:
+        late = await network.send(hook(receiver.url), MESSAGE)
+        gone = receiver.url
+        await network.close()
+    monkeypatch.undo()
+    assert late.error == "no answer within 0.05 s"
+    nobody = await network.send(hook(gone), MESSAGE)
+    assert nobody.error == "no connection (ConnectError)"
+    broken = await network.send(hook(gone, secret="hunter2"), MESSAGE)
+    assert broken.error == "could not be sent (BadSecret)"
+    assert not any(each.is_final for each in (late, nobody, broken))
+    await network.close()
+
+
+async def test_a_chat_that_hangs_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sender, "CHAT_TIMEOUT_S", 0.01)
+    over = threading.Event()
+    monkeypatch.setattr(sender, "_notify", lambda url, message: over.wait())
+    target = replace(hook("json://127.0.0.1/"), kind=TargetKind.APPRISE)
+    outcome = await NetworkSender(VirtualClock()).send(target, MESSAGE)
+    over.set()
+    assert outcome.error == "not sent within 0.01 s"
+    assert not outcome.is_final
