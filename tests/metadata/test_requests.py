@@ -231,7 +231,7 @@ def test_several_tags_of_a_poll_are_all_compared() -> None:
 def test_whether_a_web_page_may_have_sent_a_request(
     headers: dict[str, str], is_foreign: bool
 ) -> None:
-    assert accepted(EVENTS, **headers).is_foreign is is_foreign
+    assert accepted(EVENTS, AZURE, **headers).is_foreign is is_foreign
 
 
 def body_of(count: int) -> bytes:
