@@ -72,15 +72,31 @@ async def test_an_ipv6_address_is_in_brackets_in_the_url(host: str, url: str) ->
     await rig.stop()
 
 
-async def test_polling_rates_are_per_minute(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_polling_rates_are_sampled_every_so_often_over_the_time_since(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Time:
+        """Ten seconds pass between two looks at the clock."""
+
+        now_s = 1_000.0
+
+        def monotonic(self) -> float:
+            self.now_s += 10.0
+            return self.now_s
+
+    time = Time()
     monkeypatch.setattr(server, "_SWEEP_S", 0.0)
-    monkeypatch.setattr(server, "SAMPLE_S", 0.0)
-    spans: list[float] = []
-    monkeypatch.setattr(rig.engine.views, "sample", lambda now_s, since_s: spans.append(since_s))
+    monkeypatch.setattr(server, "SAMPLE_S", 30.0)
+    monkeypatch.setattr(server, "time", time)
+    samples: list[tuple[float, float]] = []
+    monkeypatch.setattr(
+        rig.engine.views, "sample", lambda _, since_s: samples.append((time.now_s, since_s))
+    )
     assert rig.server is not None
     sweep = asyncio.create_task(rig.server._sweep())
     async with asyncio.timeout(HANG_S):
-        while len(spans) < 5:  # noqa: ASYNC110
+        while len(samples) < 3:  # noqa: ASYNC110
             await asyncio.sleep(0)
     sweep.cancel()
-    assert all(0 <= each < HANG_S for each in spans)
+    await asyncio.gather(sweep, return_exceptions=True)
+    assert samples[:3] == [(1_040.0, 30.0), (1_070.0, 30.0), (1_100.0, 30.0)]
