@@ -12,6 +12,7 @@ from fairwarning.cli.times import parse_duration_ms as parse_option_ms
 from fairwarning.common.durations import (
     DURATION_PATTERN,
     format_iso_duration,
+    human_ms,
     human_s,
     parse_duration_ms,
     parse_duration_s,
@@ -136,3 +137,12 @@ def test_a_test_in_python_takes_hours_and_minutes_together() -> None:
 )
 def test_a_time_is_told_in_its_two_largest_units(seconds: float, text: str) -> None:
     assert human_s(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("duration_ms", "text"),
+    [(0, "0 s"), (1, "1 ms"), (999, "999 ms"), (1_000, "1 s"), (1_999, "1 s"), (60_000, "1 min"),
+     (911_000, "15 min 11 s"), (90_061_000, "1 d 1 h 1 min 1 s")],
+)  # fmt: skip
+def test_an_exact_duration_in_words(duration_ms: int, text: str) -> None:
+    assert human_ms(duration_ms) == text

@@ -35,3 +35,24 @@ def test_who_listens_hears_at_once_of_every_change() -> None:
     assert (faults.clear("unknown"), faults.clear(other.id)) == (0, 1)
     assert heard[-1] == 0
     assert faults.struck == {FaultKind.EMPTY: 1}
+
+
+def test_a_fault_of_another_instance_leaves_the_request_to_the_next() -> None:
+    faults = Faults(VirtualClock())
+    others = (InstanceName("web-1"),)
+    faults.set(Fault(id="", kind=FaultKind.EMPTY, instances=others))
+    assert faults.draw(InstanceName("web-0"), Part.POLL) is None
+    own = faults.set(Fault(id="", kind=FaultKind.RESET))
+    struck = faults.draw(InstanceName("web-0"), Part.POLL)
+    assert struck is not None
+    assert struck.id == own.id
+    assert [each.hits for each in faults.list()] == [0, 1]
+
+
+def test_a_probability_of_zero_never_strikes_and_all_are_cleared_at_once() -> None:
+    faults = Faults(VirtualClock())
+    faults.set(Fault(id="", kind=FaultKind.EMPTY, probability=0.0))
+    faults.set(Fault(id="", kind=FaultKind.EMPTY, probability=0.0))
+    assert all(faults.draw(InstanceName("web-0"), Part.POLL) is None for _ in range(20))
+    assert faults.clear() == 2
+    assert faults.list() == []

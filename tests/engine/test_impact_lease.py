@@ -346,3 +346,21 @@ async def test_after_an_outage_the_lease_is_renewed_as_seldom_as_before() -> Non
     await rig.clock.advance(3 * LEASE_MS)
     assert (await rig.store.read(scope.id)).revision <= revision + 7
     await engine.stop()
+
+
+async def test_an_answer_that_leaves_just_enough_of_the_lease_needs_no_renewal() -> None:
+    enough_ms = LEASE_MS // 3
+    rig = LateRig()
+    engine = await rig.node()
+    scope = await rig.scheduled(engine, E1)
+    rig.late_store.is_late = True
+    rig.calls.lasts = True
+    caller = approve(engine, scope, E1)
+    await run_all()
+    rig.late_store.is_late = False
+    await rig.clock.advance(LEASE_MS - enough_ms)
+    await rig.late_store.let_go(0)
+    await caller
+    assert rig.calls.begun == [(E1, 1)]
+    assert await rig.lease_left_ms(scope.id, E1) == enough_ms
+    await engine.stop()

@@ -4,12 +4,21 @@ import asyncio
 
 import pytest
 
-from fairwarning.core.commands import Cancel, Operate, Release, Schedule
+from fairwarning.core.commands import (
+    Approve,
+    Cancel,
+    Command,
+    Operate,
+    Release,
+    ReportDone,
+    Schedule,
+)
 from fairwarning.core.instants import HOUR_MS, MINUTE_MS, SECOND_MS
-from fairwarning.core.model import EventType, InstanceName, NodeId, OperationKind, Phase
+from fairwarning.core.model import EventType, InstanceName, NodeId, OperationKind, Phase, ScopeId
+from fairwarning.core.refusals import Code, Refused
 from fairwarning.core.resources import Place, VirtualMachine
 from fairwarning.core.transitions import AttemptFailed
-from fairwarning.engine.protocols import Found
+from fairwarning.engine.protocols import Found, Receipt
 from tests.core.builders import E1, E2, names
 from tests.engine.harness import ME
 from tests.engine.late_rig import LEASE_MS, LateRig, approve, run_all
@@ -289,4 +298,30 @@ async def test_an_order_leaves_out_instances_that_are_gone() -> None:
     await run_all()
     told = {each.key: [one.name for one in each.instances] for each in rig.calls.orders}
     assert told == {E2: ["web-2"], E1: ["web-0"]}
+    await engine.stop()
+
+
+async def test_an_outcome_that_is_refused_is_not_reported_again(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """The event was ended otherwise meanwhile. Its scope is free for the next."""
+    caplog.set_level("INFO")
+    rig = LateRig()
+    engine = await rig.node()
+    scope = await rig.scheduled(engine, E1)
+    submit, reports = engine._outbox._submit, 0
+
+    async def refuse(scope_id: ScopeId, command: Command) -> Receipt:
+        nonlocal reports
+        if isinstance(command, ReportDone):
+            reports += 1
+            raise Refused(Code.EVENT_FINISHED, "it is over")
+        return await submit(scope_id, command)
+
+    engine._outbox._submit = refuse
+    await engine.submit(scope.id, Approve(event_id=E1, by=ME), by=ME)
+    await rig.clock.advance(5 * SECOND_MS)
+    assert (reports, rig.calls.running) == (1, 0)
+    assert f"the outcome of {E1} is no longer wanted" in caplog.text
+    assert not engine._outbox._tasks
     await engine.stop()

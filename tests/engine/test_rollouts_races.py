@@ -1,12 +1,18 @@
 """Rollouts whose record or events change while nobody of this node looks."""
 
+from typing import Any
+
+import pytest
 from msgspec.structs import replace
 
-from fairwarning.core.commands import Approve, Postpone, Tick
+from fairwarning.core.commands import Approve, Postpone, Schedule, Tick
 from fairwarning.core.instants import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, later
 from fairwarning.core.model import ENGINE
+from fairwarning.core.refusals import Code, Refused
 from fairwarning.core.rollouts.model import RolloutPhase
+from fairwarning.engine import rollout_runner
 from fairwarning.engine.clocks import VirtualClock
+from fairwarning.engine.protocols import Receipt
 from tests.core.builders import event_id
 from tests.core.rollouts.test_advance import MONDAY
 from tests.engine.harness import ME
@@ -66,5 +72,115 @@ async def test_a_lost_signal_is_made_good_although_another_rollout_waits_until_n
     store.signals = []
     await Node(store, clock).rollouts.create(REBOOT, by=ME)
     await clock.advance(5 * SECOND_MS)
+    assert len(await node.announced()) == 1
+    await node.stop()
+
+
+class Announcing:
+    """Commands of a rollout go through this, and may be refused."""
+
+    def __init__(self, node: Node) -> None:
+        self.real = node.engine.submit
+        self.refusals: list[Refused] = []
+        self.does_it_anyway = False
+        self.calls = 0
+
+    async def submit(self, *args: Any, **named: Any) -> Receipt:
+        if not isinstance(args[1], Schedule) or not self.refusals:
+            return await self.real(*args, **named)
+        self.calls += 1
+        if self.does_it_anyway:
+            await self.real(*args, **named)
+        raise self.refusals.pop(0)
+
+
+async def test_a_refused_announcement_is_made_a_second_later(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = VirtualClock(MONDAY)
+    node = await alone(clock)
+    await node.declare(web("a", 2, 1))
+    announcing = Announcing(node)
+    announcing.refusals = [Refused(Code.SCOPE_FULL, "not now")] * 2
+    monkeypatch.setattr(node.engine, "submit", announcing.submit)
+    await node.rollouts.create(REBOOT, by=ME)
+    await clock.advance(2 * rollout_runner.REFUSED_PAUSE_MS - 1)
+    assert await node.announced() == []
+    await clock.advance(1)
+    assert len(await node.announced()) == 1
+    await node.stop()
+
+
+async def test_what_another_node_has_announced_already_is_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = VirtualClock(MONDAY)
+    node = await alone(clock)
+    await node.declare(web("a", 2, 1))
+    announcing = Announcing(node)
+    announcing.refusals = [Refused(Code.EVENT_ID_USED, "it exists")]
+    announcing.does_it_anyway = True
+    monkeypatch.setattr(node.engine, "submit", announcing.submit)
+    rollout = await node.rollouts.create(REBOOT, by=ME)
+    await clock.settle()
+    assert (announcing.calls, len(await node.announced())) == (1, 1)
+    await clock.advance(HOUR_MS)
+    assert (await node.rollouts.get(rollout.id)).phase is RolloutPhase.COMPLETED
+    await node.stop()
+
+
+async def test_a_pause_that_comes_before_a_step_is_stored_holds_the_step_back() -> None:
+    """The runner has decided to announce, and then finds that the record was changed."""
+    clock = VirtualClock(MONDAY)
+    store = OvertakenStore(clock)
+    node, other = await Node(store, clock).start(), Node(store, clock)
+    await node.declare(web("a"))
+    await node.rollouts.stop()
+    rollout = await node.rollouts.create(REBOOT, by=ME)
+    store.meddle = lambda: other.rollouts.pause(rollout.id, by=ME)
+    await node.rollouts.start()
+    await clock.settle()
+    assert await node.announced() == []
+    assert (await node.rollouts.get(rollout.id)).phase is RolloutPhase.PAUSED
+    await other.rollouts.resume(rollout.id, by=ME)
+    await clock.settle()
+    assert len(await node.announced()) == 1
+    await node.stop()
+
+
+async def test_a_bug_while_rollouts_are_listed_only_delays_them(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    clock = VirtualClock(MONDAY)
+    node = await alone(clock)
+    await node.declare(web("a", 2, 1))
+    runner = node.rollouts._runner
+    listed, bugs = runner._records.unfinished, iter(range(2))
+
+    async def stumble(*args: Any) -> Any:
+        if next(bugs, None) is not None:
+            raise RuntimeError("a bug")
+        return await listed(*args)
+
+    monkeypatch.setattr(runner._records, "unfinished", stumble)
+    await node.rollouts.create(REBOOT, by=ME)
+    await clock.advance(2 * rollout_runner.OUTAGE_PAUSE_MS)
+    assert len(await node.announced()) == 1
+    assert "the rollouts stumbled and go on" in caplog.text
+    await node.stop()
+
+
+async def test_rollouts_that_were_stopped_can_be_started_and_stopped_again() -> None:
+    clock = VirtualClock(MONDAY)
+    node = await alone(clock)
+    await node.declare(web("a", 2, 1))
+    await node.rollouts.stop()
+    await node.rollouts.stop()
+    assert node.rollouts._runner._alarm is None
+    await node.rollouts.create(REBOOT, by=ME)
+    await clock.advance(HOUR_MS)
+    assert await node.announced() == []
+    await node.rollouts.start()
+    await clock.settle()
     assert len(await node.announced()) == 1
     await node.stop()

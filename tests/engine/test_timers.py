@@ -252,3 +252,18 @@ async def test_what_does_not_fit_into_one_batch_follows_at_once() -> None:
         await store._clock.advance(1_000)
         assert {id for id, _ in store.ticks} == scopes
         assert store.now == 1_000
+
+
+async def test_a_later_deadline_costs_no_look_while_it_sleeps() -> None:
+    async with ticking() as (store, ticker):
+        store.left = {A: 30_000}
+        ticker.on_signal(store.signal(A, 30_000))
+        await store._clock.settle()
+        before = len(store.looks)
+        for at in (30_000, 30_001, 70_000, None):
+            ticker.on_signal(store.signal(B, at))
+            await store._clock.settle()
+        assert len(store.looks) == before
+        ticker.on_signal(store.signal(B, 29_999))
+        await store._clock.settle()
+        assert len(store.looks) == before + 1

@@ -8,7 +8,9 @@ from fairwarning.core.commands import AddInstances, Approve, Operate
 from fairwarning.core.model import Instance, InstanceName, OperationKind, instance_actor
 from fairwarning.core.resources import AvailabilitySet, Member
 from fairwarning.metadata import server
-from fairwarning.metadata.identity import canonical, sign
+from fairwarning.metadata.identity import Callers, canonical, is_loopback, sign
+from fairwarning.metadata.requests import Kind, Request
+from fairwarning.metadata.responses import Response
 from fairwarning.metadata.settings import EndpointRules
 from tests.metadata.rig import ME, PATH, Client, Rig, request
 
@@ -271,3 +273,19 @@ async def test_a_proxy_on_loopback_says_who_asks_whatever_the_host() -> None:
     signed = {"X_Instance_ID": "workers_0", "X_Instance_ID_Signature": sign("s3cret", "workers_0")}
     assert await who(rig, "127.0.7.7", Host="metadata.example", **signed) == (200, "workers_0")
     await rig.stop()
+
+
+def test_only_an_address_is_on_loopback() -> None:
+    assert [host for host in ("::1", "127.9.9.9", "::ffff:127.0.0.1", "localhost", "10.0.0.1", "")
+            if is_loopback(host)] == ["::1", "127.9.9.9"]  # fmt: skip
+
+
+async def test_a_link_local_address_is_told_to_ask_from_another(rig: Rig) -> None:
+    callers = Callers(rig.engine.views, rig.rules)
+    asked = Request(kind=Kind.VERSIONS)
+    answer = callers.find(asked, "fe80::1%2", on_loopback=False)
+    assert isinstance(answer, Response)
+    assert b"fe80::1%2 belongs to no instance; a link-local one never does" in answer.body
+    answer = callers.find(asked, "10.0.0.1", on_loopback=False)
+    assert isinstance(answer, Response)
+    assert answer.body.endswith(b'10.0.0.1 belongs to no instance"}')

@@ -1,6 +1,7 @@
 """Messages reach a real HTTP server: signed, in order, and again after failures."""
 
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
@@ -8,8 +9,9 @@ from fairwarning.core.instants import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS
 from fairwarning.core.model import EventType
 from fairwarning.core.refusals import Code, Refused
 from fairwarning.core.webhook_signatures import signature_of
-from fairwarning.notifications import dispatcher, formats
-from fairwarning.notifications.model import Filters
+from fairwarning.notifications import dispatcher, formats, worker
+from fairwarning.notifications.formats import message_to
+from fairwarning.notifications.model import Filters, Message
 from fairwarning.notifications.records import NotificationRecords
 from tests.engine.harness import ME
 from tests.notifications.receiver import HANG, receiving
@@ -278,3 +280,24 @@ async def test_targets_have_names_of_their_own_and_a_limit(
         with pytest.raises(Refused, match="there is a target 'a' already"):
             await rig.webhook(notifications, "http://127.0.0.1:9/", "a")
         assert [each.id for each in await notifications.list()] == [made[0].id]
+
+
+async def test_a_bug_delays_messages_and_loses_none(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    bugs = iter(range(2))
+
+    async def stumble(*given: Any) -> Message:
+        if next(bugs, None) is not None:
+            raise RuntimeError("a bug")
+        return await message_to(*given)
+
+    monkeypatch.setattr(worker, "message_to", stumble)
+    async with notification_rig() as rig, receiving() as receiver:
+        await rig.webhook(await rig.node(), receiver.url, filters=Filters(kinds=("Scheduled",)))
+        await rig.reboot("web-0")
+        await rig.pass_time(2 * worker.RECHECK_MS - 1)
+        assert receiver.requests == []
+        await rig.pass_time(1)
+        assert receiver.kinds == ["scheduled"]
+    assert "notifications to hook stumbled and go on" in caplog.text

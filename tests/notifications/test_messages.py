@@ -5,6 +5,7 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from fairwarning.core.model import ScopeId
 from fairwarning.core.transitions import Approved, AttemptFailed, Noted
@@ -108,3 +109,10 @@ def test_a_template_without_a_problem_can_be_filled(text: str) -> None:
 def test_a_title_and_a_text_have_a_length() -> None:
     title, text = fill(Template(title="$why", body="$why"), {"why": "x" * 99_999})
     assert (len(title), len(text)) == (TITLE_CHARS_MAX, TEXT_CHARS_MAX)
+
+
+@pytest.mark.parametrize(("duration_s", "words"), [(-1, "unknown"), (0, "0 s"), (1, "1 s")])
+def test_an_impact_of_no_time_is_no_unknown_one(duration_s: int, words: str) -> None:
+    event = replace(REBOOT, duration_s=duration_s)
+    approved = entry(Approved(event_id=E1, by=ME, at_ms=T0))
+    assert words_of(approved, event)["duration"] == words

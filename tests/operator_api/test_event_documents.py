@@ -98,3 +98,8 @@ async def test_events_are_counted_by_type_and_phase(rig: Rig) -> None:
         ("Freeze", "scheduled"): 2,
         ("Reboot", "cancelled"): 1,
     }
+
+
+async def test_the_id_may_be_in_lower_case(rig: Rig) -> None:
+    event = await rig.schedule("web-0")
+    assert await documents(rig, event["id"].lower()) == await documents(rig, event["id"])

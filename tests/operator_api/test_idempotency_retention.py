@@ -90,3 +90,24 @@ async def test_old_keys_are_forgotten_after_an_outage_too(monkeypatch: pytest.Mo
                 await asyncio.sleep(0)
     await keeping.stop()
     assert len(flaky.calls) > 3
+
+
+async def test_a_record_that_cannot_be_read_does_not_end_the_housekeeping(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(housekeeping, "PAUSE_S", 0)
+    wall = VirtualClock()
+    store = MemoryStore(wall)
+    kept = Kept(asked="", seed="", began_ms=wall.now())
+    await store.keep(KIND, "a", "of a newer version", by=ENGINE)
+    await store.keep(KIND, "b", msgspec.json.encode(kept).decode(), by=ENGINE)
+    wall.step(2 * DAY_MS)
+    keeping = Housekeeping(store, wall)
+    keeping.start()
+    async with asyncio.timeout(HANG_S):
+        while "stumbled and goes on" not in caplog.text:  # noqa: ASYNC110 (no time passes)
+            await asyncio.sleep(0)
+        await store.drop(KIND, "a", by=ENGINE)
+        while await store.record(KIND, "b") is not None:  # noqa: ASYNC110 (no time passes)
+            await asyncio.sleep(0)
+    await keeping.stop()

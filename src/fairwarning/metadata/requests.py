@@ -131,7 +131,7 @@ def _route(
         case ["scheduledevents"]:
             return _events(head, parameters, rules)
         case ["latest", "scheduledevents"]:
-            return responses.latest_version(rules.unknown_version_status, _EVENT_VERSIONS)
+            return responses.latest_version(rules.unknown_version_status, _known_versions(rules))
         case ["instance", *path]:
             return _instance(head, tuple(path), parameters)
         case ["fairwarning", "drained"]:
@@ -149,7 +149,7 @@ def _events(head: Head, parameters: Mapping[str, str], rules: EndpointRules) -> 
         return responses.method_not_allowed("GET", "POST")
     name = parameters.get("api-version", "")
     if name.lower() == "latest":
-        return responses.latest_version(rules.unknown_version_status, _EVENT_VERSIONS)
+        return responses.latest_version(rules.unknown_version_status, _known_versions(rules))
     version = BY_NAME.get(name)
     known = _known_versions(rules)
     if version is None or name not in known:

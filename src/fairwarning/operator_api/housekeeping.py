@@ -40,6 +40,9 @@ class Housekeeping:
                 await delete_old_operations(self._store, self._wall)
             except StoreDown as outage:
                 _log.info("housekeeping waits for the store: %s", outage)
+            except Exception:
+                # A record that cannot be read must not end it: the others would never be removed.
+                _log.exception("housekeeping stumbled and goes on")
             await asyncio.sleep(PAUSE_S)
 
 
