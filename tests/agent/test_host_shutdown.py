@@ -70,6 +70,7 @@ class Logind:
         self.is_preparing = False
         self.trouble = ""
         self._closed = asyncio.Event()
+        self.is_connected = False
         self._locks: list[int] = []
         self._on_signal: Callable[[], None] = lambda: None
 
@@ -94,6 +95,7 @@ class Logind:
             raise NoLogind(self.trouble)
         self._on_signal = on_signal
         self._closed.clear()
+        self.is_connected = True
         return self
 
     async def inhibit(self, why: str) -> int:
@@ -112,7 +114,7 @@ class Logind:
         await self._closed.wait()
 
     def close(self) -> None:
-        pass
+        self.is_connected = False
 
 
 def _is_closed(read: int) -> bool:
@@ -194,6 +196,12 @@ async def test_a_shutdown_waits_for_the_drain_and_the_next_start_undoes_it(host:
         await host.until(lambda: "s" in host.world.history[2:])
         await host.until(lambda: not host.logind.is_locked)
         assert host.world.history == ["a", "s", "s"]
+        said = host.shutdown.status
+        host.logind.trouble = "the bus ends with the host"
+        host.logind.lose()
+        await host.until(lambda: not host.logind.is_connected)
+        assert host.shutdown.status == said, "a warning in the middle of a shutdown"
+    host.logind.trouble = ""
     host.logind.is_preparing = False
     async with host.agent():
         await host.until_calm()

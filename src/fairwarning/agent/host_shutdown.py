@@ -20,7 +20,6 @@ from fairwarning.agent import logs
 from fairwarning.agent.clock import Clock, end
 from fairwarning.agent.model import Config, Phase
 from fairwarning.agent.plan import is_done
-from fairwarning.agent.records import Memory, Record
 from fairwarning.agent.rules import choose
 from fairwarning.agent.runner import Runner
 from fairwarning.client.model import Event, Instance, Status
@@ -200,10 +199,10 @@ class HostShutdown:
     def _begin(self, delay_s: float) -> None:
         if self._event is not None:
             return
-        earlier = unfinished(self._runner.memory)
-        if earlier is not None:
+        earlier = self._runner.memory.unfinished_local
+        if earlier:
             # The agent was restarted in the middle. To undo now would be the opposite of a drain.
-            self._show(earlier.event)
+            self._show(next(iter(earlier.values())).event)
         elif self._lock is not None:
             event = shutdown_event(self._runner.me, self._clock.now(), delay_s)
             logs.say(f"the host shuts down, and waits {human_s(delay_s)} at most", event=event.id)
@@ -238,16 +237,12 @@ class HostShutdown:
         if self._login is not None:
             self._login.close()
             self._login = None
-        self._say(f"a shutdown of the host does not wait for the drain: {why}", is_warning=True)
+        # While the host shuts down, the bus ends too, and the lock is no longer needed.
+        if self._event is None:
+            self._say(f"a shutdown of the host does not wait for the drain: {why}", is_warning=True)
 
     def _say(self, status: str, *, is_warning: bool) -> None:
         if status != self.status:
             (logs.warn if is_warning else logs.say)(status)
         self.status = status
         self.on_status()
-
-
-def unfinished(memory: Memory) -> Record | None:
-    """Return the record of a shutdown that an earlier agent has seen and that is not over."""
-    records = memory.records.values()
-    return next((each for each in records if each.is_local and not each.is_over), None)

@@ -119,6 +119,11 @@ class Memory:
             replace(record, action_states={**record.action_states, place.slot: state})
         )
 
+    @property
+    def unfinished_local(self) -> Mapping[str, Record]:
+        """The records of shutdowns of the host that are not over, by the event's id."""
+        return {id: each for id, each in self.records.items() if each.is_local and not each.is_over}
+
     def action(self, place: Place) -> Action:
         rule = self.records[place.event_id].rule
         assert rule is not None, "only a rule has actions"

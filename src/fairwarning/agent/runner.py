@@ -95,8 +95,10 @@ class Runner:
         self.on_settled: Callable[[], bool] = lambda: False
         """Called when all due steps were started. It returns whether there may be more to do."""
         self._local: Mapping[str, Event] = {}
-        self._local_taken: Mapping[str, Event] | None = None
-        """The local events that the memory has. None means that no process has looked yet."""
+        self._local_taken: Mapping[str, Event] = {
+            id: each.event for id, each in memory.unfinished_local.items()
+        }
+        """The local events that the memory has, at first those of an earlier process."""
         self._is_stopping = False
         self._is_impatient = False
 
