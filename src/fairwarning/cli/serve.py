@@ -5,12 +5,14 @@ import json
 import os
 import resource
 import signal
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import click
 import uvloop
+from msgspec import Struct
 
 from fairwarning import __version__, logs
 from fairwarning.boot import BadStoreUrl, default_store_url
@@ -40,7 +42,9 @@ from fairwarning.node import CannotListen, Node, NodeSettings, NotOnThisMachine,
 from fairwarning.operator_api.own_certificate import CannotCertify
 from fairwarning.operator_api.server import BadCertificate, Tls
 from fairwarning.starter_fleet import STARTER_FLEET
+from fairwarning.workers.children import CannotStart
 
+WORKERS_MAX = 64  # More processes than most machines have cores.
 _IDLE_DAYS_MAX = 366  # A year; longer would mean never.
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _POLL = "/vm/{}/metadata/scheduledevents?api-version=2020-07-01"
@@ -48,7 +52,7 @@ _KEPT_VIRTUAL = (
     "warning: the clock is virtual and the store is kept, so its history will have times that the "
     "real clock has not reached; use --store memory: to rehearse"
 )
-_CANNOT_START = (
+CANNOT_START = (
     BadCertificate, BadStoreUrl, CannotCertify, CannotListen, NotOnThisMachine, Refused, StoreDown,
     TlsNeeded,
 )  # fmt: skip
@@ -187,6 +191,15 @@ def _duration_ms(value: str) -> int:
     metavar="N",
     help="Use a virtual clock that runs by itself, N times as fast as the real one.",
 )
+@click.option(
+    "--workers",
+    type=click.IntRange(0, WORKERS_MAX),
+    default=0,
+    show_default=True,
+    metavar="N",
+    help="How many more processes answer the polls of instances, one for each core that is to "
+    "be used. 0 runs everything in one process.",
+)
 @click.option("--empty", is_flag=True, help="Do not create the starter fleet in an empty store.")
 @click.option(
     "--activation-delay",
@@ -307,6 +320,7 @@ def serve(
     clock: str,
     clock_speed: float | None,
     store_url: str | None,
+    workers: int,
     empty: bool,
     delay_s: int,
     idle_ms: int,
@@ -337,6 +351,12 @@ def serve(
         raise click.UsageError("--tls-certificate and --tls-key belong together; give both")
     if azure is not None and no_azure:
         raise click.UsageError("--azure and --no-azure exclude each other; give one")
+    if workers and (clock == "virtual" or clock_speed):
+        raise click.UsageError("--workers needs the system's clock; leave --clock out")
+    if workers and store_url == "memory:":
+        raise click.UsageError(
+            "--workers needs a store that outlives a process; use sqlite:///PATH"
+        )
     logs.set_up(log_format, log_level)
     try:
         settings = NodeSettings(
@@ -359,8 +379,16 @@ def serve(
             makes_starter_fleet=not empty,
         )
         raise_file_limit()
-        uvloop.run(_serve(settings, as_json=as_json))
-    except _CANNOT_START as problem:
+        if workers:
+            # It needs this module, and most servers have no workers.
+            from fairwarning.cli.serve_workers import serve_with_workers  # noqa: PLC0415
+
+            serve_with_workers(
+                settings, workers, lambda node: _tell_ready(node, settings, as_json=as_json)
+            )
+        else:
+            uvloop.run(_serve(settings, as_json=as_json))
+    except (*CANNOT_START, CannotStart) as problem:
         raise Problem(str(problem)) from None
 
 
@@ -388,14 +416,43 @@ def _proxy_secret(proxies: tuple[str, ...]) -> str:
     return secret if proxies else ""
 
 
+class Started(Struct, frozen=True, kw_only=True):
+    """What people and programs are told about a server that is ready."""
+
+    metadata_urls: list[str]
+    control_url: str
+    azure_url: str
+    azure_trouble: str
+    has_starter_fleet: bool
+    poll: str | None
+    """The path of a poll of any instance, or None if the fleet is empty."""
+    clock_speed: float | None
+    """How much faster a virtual clock runs than the real one. None without a virtual clock."""
+
+
 async def _serve(settings: NodeSettings, *, as_json: bool) -> None:
+    await run_node(settings, lambda started: _tell_ready(started, settings, as_json=as_json))
+
+
+async def run_node(settings: NodeSettings, on_ready: Callable[[Started], None]) -> None:
+    """Run a node until SIGTERM or SIGINT."""
     stopping = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stopping.set)
     async with Node(settings) as node:
-        poll = None if as_json else await _example(node.store)
+        poll = await _example(node.store)
         ShortCollections().begin()
-        _tell_ready(node, settings.store_url, poll, as_json=as_json)
+        on_ready(
+            Started(
+                metadata_urls=node.metadata_urls,
+                control_url=node.control_url,
+                azure_url=node.azure_url,
+                azure_trouble=node.azure_trouble,
+                has_starter_fleet=node.has_starter_fleet,
+                poll=poll,
+                clock_speed=node.clock.speed if isinstance(node.clock, VirtualClock) else None,
+            )
+        )
         await stopping.wait()
 
 
@@ -421,9 +478,10 @@ def _program(control_url: str) -> str:
     return name if control_url == DEFAULT_URL else f"FAIRWARNING_URL={control_url} {name}"
 
 
-def _tell_ready(node: Node, store_url: str, poll: str | None, *, as_json: bool) -> None:
-    urls, program = node.metadata_urls, _program(node.control_url)
-    if isinstance(node.clock, VirtualClock) and store_url != "memory:":
+def _tell_ready(node: Started, settings: NodeSettings, *, as_json: bool) -> None:
+    urls, program, poll = node.metadata_urls, _program(node.control_url), node.poll
+    store_url, speed = settings.store_url, node.clock_speed
+    if speed is not None and store_url != "memory:":
         click.echo(_KEPT_VIRTUAL, err=True)
     if node.azure_trouble:
         click.echo(f"Azure's clients are not listened to: {node.azure_trouble}", err=True)
@@ -452,8 +510,7 @@ def _tell_ready(node: Node, store_url: str, poll: str | None, *, as_json: bool) 
         click.echo("can be asked on a loopback address.")
     if is_loopback(urlsplit(node.azure_url).hostname or ""):
         click.echo(f"Set up Azure's own az for {node.azure_url}: {program} azure-setup")
-    if isinstance(node.clock, VirtualClock):
-        speed = node.clock.speed
+    if speed is not None:
         does = f"runs {speed:g} times as fast as the real one" if speed else "stands still"
         click.echo(f"The clock is virtual and {does}; move it:")
         click.echo(f"  {program} clock advance 15m")
