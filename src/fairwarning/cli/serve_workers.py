@@ -2,48 +2,69 @@
 
 import os
 import shutil
+import signal
 import socket
 import tempfile
 from collections.abc import Awaitable, Callable
-from contextlib import ExitStack
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
+from functools import partial
 
 import msgspec
 
 from fairwarning.cli.garbage import ShortCollections
-from fairwarning.cli.serve import CANNOT_START, Started, run_node
+from fairwarning.cli.serve import CANNOT_START, WORKERS_MAX, Started, run_node
 from fairwarning.metadata.server import url_of
 from fairwarning.node import CannotListen, NodeSettings, WorkerSockets
 from fairwarning.operator_api.server import bound
-from fairwarning.workers.children import Child, Tell
+from fairwarning.workers.children import Child, Tell, kill
+from fairwarning.workers.reload import HandedOver, is_trial, load_anew, take_over
 from fairwarning.workers.shared_addresses import open_for_workers
 from fairwarning.workers.supervisor import Supervisor
 from fairwarning.workers.worker import WorkerSettings, run_worker
+
+ENGINE = "the engine"
 
 
 def serve_with_workers(
     settings: NodeSettings, workers: int, on_ready: Callable[[Started], None]
 ) -> None:
     """Run the server until SIGTERM or SIGINT. Raises CannotListen or CannotStart."""
-    with ExitStack() as exits:
-        folder = Path(tempfile.mkdtemp(prefix="fairwarning-"))  # Only this user can open it.
-        exits.callback(shutil.rmtree, folder, ignore_errors=True)
-        path = str(folder / "engine.sock")
-        by_worker = _open_metadata(settings, workers)
-        sockets = _open_others(settings, path, [url_of(each) for each in by_worker[0]])
-        children = [Child("the engine", _engine(replace(settings, sockets=sockets)))]
-        for number, opened in enumerate(by_worker, 1):
-            own = WorkerSettings(
-                number=number, engine_path=path, sockets=opened, rules=settings.rules
+    if is_trial():
+        return
+    handed = take_over()
+    folder = handed.folder or tempfile.mkdtemp(prefix="fairwarning-")  # Only this user can open it.
+    try:
+        path = f"{folder}/engine.sock"
+        by_worker = _open_metadata(settings, workers, handed)
+        urls = [url_of(each) for each in by_worker[0].values()]
+        sockets = _open_others(settings, path, urls, handed)
+        handed.close_rest()
+        opened = {"engine": sockets.workers, "control": sockets.control}
+        if sockets.azure is not None:
+            opened["azure"] = sockets.azure
+        for each in by_worker:
+            opened.update(each)
+        children = [Child(ENGINE, _engine(replace(settings, sockets=sockets)), is_alone=True)]
+        for number, own in enumerate(by_worker, 1):
+            worker = WorkerSettings(
+                number=number, engine_path=path, sockets=[*own.values()], rules=settings.rules
             )
-            children.append(Child(f"worker {number}", _worker(own)))
-
-        def tell_ready(told: list[Any]) -> None:
-            on_ready(msgspec.convert(told[0], Started))
-
-        Supervisor(children, tell_ready).run()
+            children.append(Child(f"worker {number}", _worker(worker)))
+        for child in children:
+            child.old_pid = handed.pids.pop(child.name, 0)
+        # What is left are workers that are no longer wanted.
+        for pid in handed.pids.values():
+            kill(pid, signal.SIGQUIT)
+        life = handed.life or os.pipe()
+        Supervisor(
+            children,
+            on_ready=lambda told: on_ready(msgspec.convert(told[ENGINE], Started)),
+            on_reload=partial(load_anew, opened, folder, life),
+            life=life,
+            retired=[*handed.retired, *handed.pids.values()],
+        ).run()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _engine(settings: NodeSettings) -> Callable[[Tell], Awaitable[None]]:
@@ -67,28 +88,37 @@ def _worker(settings: WorkerSettings) -> Callable[[Tell], Awaitable[None]]:
     return main
 
 
-def _open_metadata(settings: NodeSettings, workers: int) -> list[list[socket.socket]]:
+def _open_metadata(
+    settings: NodeSettings, workers: int, handed: HandedOver
+) -> list[dict[str, socket.socket]]:
     try:
-        return open_for_workers(settings.metadata, workers)
+        return open_for_workers(settings.metadata, workers, handed.socket)
     except OSError as problem:
         raise CannotListen(problem, "--metadata") from problem
 
 
-def _open_others(settings: NodeSettings, path: str, urls: list[str]) -> WorkerSockets:
-    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    listener.bind(path)
-    listener.setblocking(False)
-    listener.listen(256)
+def _open_others(
+    settings: NodeSettings, path: str, urls: list[str], handed: HandedOver
+) -> WorkerSockets:
+    listener = handed.socket("engine", partial(_unix_listener, path))
     try:
-        control = bound(*settings.control)
+        control = handed.socket("control", partial(bound, *settings.control))
     except OSError as problem:
         raise CannotListen(problem, "--control") from problem
     azure, trouble = None, ""
     if settings.azure is not None:
         try:
-            azure = bound(*settings.azure)
+            azure = handed.socket("azure", partial(bound, *settings.azure))
         except OSError as problem:
             if not settings.is_azure_optional:
                 raise CannotListen(problem, "--azure") from problem
             trouble = str(problem.strerror)
     return WorkerSockets(listener, urls, control, azure, trouble)
+
+
+def _unix_listener(path: str) -> socket.socket:
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    listener.bind(path)
+    listener.setblocking(False)
+    listener.listen(WORKERS_MAX)
+    return listener

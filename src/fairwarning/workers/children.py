@@ -38,12 +38,20 @@ class Child:
 
     name: str
     main: Main
+    is_alone: bool = False
+    """Whether the process that this one replaces must have ended before it starts."""
+    old_pid: int = 0
+    """The process that this one replaces and that has not been told to end, or 0."""
+    waits_for: int = 0
+    """The process that has been told to end before this one starts, or 0."""
     pid: int = 0
     pipe: int = -1
     """The end of the pipe from which the supervisor reads, or -1."""
     started_s: float = 0.0
     due_s: float = 0.0
-    """When it is started again, by the monotonic clock, if `pid` is 0."""
+    """When it is started, by the monotonic clock, if `pid` is 0. If it waits for another process,
+    when that process is killed.
+    """
     pause_s: float = 0.0
     is_ready: bool = False
     said: bytes = field(default=b"", repr=False)
@@ -91,12 +99,13 @@ class Child:
             os.close(self.pipe)
             self.pipe = -1
 
-    def kill(self, number: signal.Signals) -> None:
-        if self.pid:
-            try:
-                os.kill(self.pid, number)
-            except ProcessLookupError:
-                return  # It has just ended.
+
+def kill(pid: int, number: signal.Signals) -> None:
+    """Send a signal to a process, which may have ended already."""
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:
+        return
 
 
 def _run_and_exit(child: Child, pipe: int, life: int) -> None:

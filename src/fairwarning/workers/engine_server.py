@@ -11,6 +11,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
+from fairwarning import __version__
 from fairwarning.core.model import Scope, ScopeId
 from fairwarning.engine.document_views import Views
 from fairwarning.engine.protocols import Clock, DocumentStore
@@ -44,9 +45,12 @@ class ConnectedWorker:
         transport = self._writer.transport
         if transport.get_write_buffer_size() > WAITING_BYTES_MAX:
             _log.warning("worker %d reads too slowly and is cut off", self.number)
-            transport.abort()
+            self.cut_off()
         elif not transport.is_closing():
             self._writer.write(frame)
+
+    def cut_off(self) -> None:
+        self._writer.transport.abort()
 
     async def close(self) -> None:
         self._writer.close()
@@ -102,9 +106,10 @@ class EngineServer:
         if self._running is not None:
             self._running.cancel()
             await asyncio.gather(self._running, return_exceptions=True)
+        # The answers to calls under way are sent before the connections end.
+        await asyncio.gather(*self._tasks, return_exceptions=True)
         for worker in list(self._workers):
             await worker.close()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def count_answers(self) -> dict[str, int]:
         """Return how many responses each worker has sent since this process started."""
@@ -155,7 +160,11 @@ class EngineServer:
 
     def _take_news(self, worker: ConnectedWorker, frame: Frame) -> None:
         if frame.name == m.HELLO.name:
-            worker.number = m.HELLO.content.decode(frame.body).number
+            hello = m.HELLO.content.decode(frame.body)
+            worker.number = hello.number
+            if hello.version != __version__:
+                # It is of the program before a reload, and will be replaced in a moment.
+                worker.cut_off()
             if self._watchers:
                 worker.send(_news(m.WATCH, True))
         elif frame.name == m.OBSERVED.name:

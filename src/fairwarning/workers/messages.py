@@ -150,6 +150,8 @@ class Hello(Struct, frozen=True, array_like=True):
 
     number: int
     pid: int
+    version: str
+    """The version of the program. The messages of another version may differ."""
 
 
 class SteppedBack(Struct, frozen=True, array_like=True):

@@ -21,9 +21,17 @@ RETRY_S = 0.05  # A restarted process listens soon, and a failed attempt costs l
 CALL_S_MAX = 30.0
 """How long a call may take. The engine's process gives up its own waits for the store earlier."""
 
+PATIENCE_S = 5.0
+"""How long a call waits for the engine's process, which is restarted in less time."""
+_AWAY = "the engine's process cannot be reached; it is being restarted"
+
 A = TypeVar("A")
 R = TypeVar("R")
 _log = logging.getLogger(__name__)
+
+
+class _LinkLost(Exception):
+    """The connection has ended, or there is none. A call may have been carried out or not."""
 
 
 class EngineLink:
@@ -33,6 +41,7 @@ class EngineLink:
         self._path = path
         self._hello = hello
         self._writer: asyncio.StreamWriter | None = None
+        self._is_connected = asyncio.Event()
         self._numbers = itertools.count(1)
         self._waiting: dict[int, asyncio.Future[Frame]] = {}
         self._hear: dict[str, Callable[[Frame], None]] = {}
@@ -55,31 +64,60 @@ class EngineLink:
             await asyncio.gather(self._running, return_exceptions=True)
 
     async def call(self, call: m.Call[A, R], argument: A) -> R:
-        """Call the engine's process. Raises StoreDown if it cannot be reached, or as it raised."""
+        """Call the engine's process. Raises StoreDown if it cannot be reached, or as it raised.
+
+        A call is made again if the connection ends before the answer, because the engine's process
+        may just be restarted. Every call may be made twice.
+        """
+        body = m.encode(argument)
+        until_s = asyncio.get_running_loop().time() + PATIENCE_S
+        while True:
+            await self._connected(until_s)
+            try:
+                frame = await self._exchange(call.name, body)
+            except _LinkLost:
+                if asyncio.get_running_loop().time() >= until_s:
+                    raise StoreDown(_AWAY) from None
+                await asyncio.sleep(RETRY_S)
+                continue
+            if frame.kind is not Kind.ANSWER:
+                raise m.raised_by(frame)
+            result: R = call.result.decode(frame.body)
+            return result
+
+    async def _connected(self, until_s: float) -> None:
+        """Return when there is a connection. Raises StoreDown if there is none for too long."""
+        is_away = self.away_since_s is not None and self.away_since_s + PATIENCE_S
+        if self._writer is None and is_away and is_away < asyncio.get_running_loop().time():
+            raise StoreDown(_AWAY)
+        try:
+            async with asyncio.timeout_at(until_s):
+                await self._is_connected.wait()
+        except TimeoutError:
+            raise StoreDown(_AWAY) from None
+
+    async def _exchange(self, name: str, body: bytes) -> Frame:
+        """Send a call and return its answer. Raises _LinkLost, or StoreDown after CALL_S_MAX."""
         number = next(self._numbers)
         answered: asyncio.Future[Frame] = asyncio.get_running_loop().create_future()
-        self._send(Frame(Kind.CALL, call.name, number, m.encode(argument)))
+        self._send(Frame(Kind.CALL, name, number, body))
         self._waiting[number] = answered
         try:
             async with asyncio.timeout(CALL_S_MAX):
-                frame = await answered
+                return await answered
         except TimeoutError:
             raise StoreDown("the engine's process does not answer") from None
         finally:
             del self._waiting[number]
-        if frame.kind is not Kind.ANSWER:
-            raise m.raised_by(frame)
-        result: R = call.result.decode(frame.body)
-        return result
 
     def tell(self, news: m.News[A], content: A) -> None:
         """Send news. They are lost if the engine's process cannot be reached."""
-        with suppress(StoreDown):
+        with suppress(_LinkLost):
             self._send(Frame(Kind.NEWS, news.name, body=m.encode(content)))
 
     def _send(self, frame: Frame) -> None:
         if self._writer is None or self._writer.transport.is_closing():
-            raise StoreDown("the engine's process cannot be reached; it is being restarted")
+            raise _LinkLost
         self._writer.write(m.to_bytes(frame))
 
     async def _run(self) -> None:
@@ -93,6 +131,7 @@ class EngineLink:
 
     async def _talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._writer = writer
+        self._is_connected.set()
         self.tell(m.HELLO, self._hello)
         catching_up = asyncio.create_task(self._catch_up(), name="reading all scopes")
         try:
@@ -100,12 +139,13 @@ class EngineLink:
                 self._take(frame)
         finally:
             self._writer = None
+            self._is_connected.clear()
             if self.away_since_s is None:
                 self.away_since_s = asyncio.get_running_loop().time()
             catching_up.cancel()
             for each in self._waiting.values():
                 if not each.done():
-                    each.set_exception(StoreDown("the engine's process has ended"))
+                    each.set_exception(_LinkLost())
             writer.close()
             await asyncio.gather(catching_up, return_exceptions=True)
 

@@ -11,8 +11,8 @@ import ctypes
 import logging
 import socket
 import struct
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from fairwarning.metadata.server import BACKLOG, open_socket
 
@@ -29,24 +29,27 @@ _log = logging.getLogger(__name__)
 Instruction = tuple[int, int, int, int]
 
 
+Take = Callable[[str, Callable[[], socket.socket]], socket.socket]
+"""Returns the socket that was handed over under a key, or makes a new one."""
+
+
 def open_for_workers(
-    addresses: Sequence[tuple[str, int]], workers: int
-) -> list[list[socket.socket]]:
+    addresses: Sequence[tuple[str, int]], workers: int, take: Take
+) -> list[dict[str, socket.socket]]:
     """Return the listening sockets of each worker, one for each address. Raises OSError."""
-    by_worker: list[list[socket.socket]] = [[] for _ in range(workers)]
-    with ExitStack() as on_error:
-        for host, port in addresses:
-            opened: list[socket.socket] = []
-            for sockets in by_worker:
-                # Port 0 picks a free port for the first one, and the others share it.
-                at = opened[0].getsockname()[1] if opened else port
-                opened.append(on_error.enter_context(open_socket(host, at, is_shared=True)))
-                sockets.append(opened[-1])
-            # The index that the program returns is the order in which they began to listen.
-            for each in opened:
-                each.listen(BACKLOG)
-            _steer(opened[0], workers)
-        on_error.pop_all()
+    by_worker: list[dict[str, socket.socket]] = [{} for _ in range(workers)]
+    for host, port in addresses:
+        opened: list[socket.socket] = []
+        for number, sockets in enumerate(by_worker):
+            # Port 0 picks a free port for the first one, and the others share it.
+            at = opened[0].getsockname()[1] if opened else port
+            key = f"metadata {host} {port} {number}"
+            opened.append(take(key, partial(open_socket, host, at, is_shared=True)))
+            sockets[key] = opened[-1]
+        # The index that the program returns is the order in which they began to listen.
+        for each in opened:
+            each.listen(BACKLOG)
+        _steer(opened[0], workers)
     return by_worker
 
 

@@ -12,6 +12,7 @@ import socket
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from fairwarning import __version__
 from fairwarning.core.commands import BeginAnew
 from fairwarning.core.model import ENGINE, Scope, ScopeId
 from fairwarning.engine.active_faults import Faults
@@ -50,7 +51,8 @@ class WorkerSettings:
 class Worker:
     def __init__(self, settings: WorkerSettings) -> None:
         clock = SystemClock()
-        self._link = EngineLink(settings.engine_path, m.Hello(settings.number, os.getpid()))
+        hello = m.Hello(settings.number, os.getpid(), __version__)
+        self._link = EngineLink(settings.engine_path, hello)
         self._store = RemoteStore(self._link)
         engine = RemoteEngine(self._link)
         self._views = Views(self._store, self._begin_anew)
