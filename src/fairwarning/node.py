@@ -297,6 +297,7 @@ class Node:
     async def _make_endpoint(self) -> MetadataServer | EngineServer:
         opened = self._settings.sockets
         if opened is not None:
+            self.faults.has_workers = True
             views = await self.engine.show()
             return EngineServer(
                 opened.workers, opened.urls, self.engine, views, self.store, self.clock

@@ -6,7 +6,10 @@ import json
 import pytest
 
 from fairwarning.core.commands import Activate
+from fairwarning.core.faults import Fault, FaultKind
 from fairwarning.core.model import Phase
+from fairwarning.engine.active_faults import Faults, NoFaultsHere
+from fairwarning.engine.clocks import SystemClock
 from fairwarning.metadata.request_watchers import ObservedRequest
 from fairwarning.metadata.settings import EndpointRules
 from fairwarning.workers import remote_store
@@ -200,3 +203,10 @@ async def test_a_drained_worker_answers_held_polls_at_once(rig: WorkerRig) -> No
     assert response.status == 304
     assert response.headers["connection"] == "close"
     await draining
+
+
+async def test_no_fault_can_be_set_on_a_server_with_workers() -> None:
+    faults = Faults(SystemClock())
+    faults.has_workers = True
+    with pytest.raises(NoFaultsHere, match="without --workers"):
+        faults.set(Fault(id="", kind=FaultKind.EMPTY))
