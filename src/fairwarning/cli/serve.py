@@ -1,24 +1,23 @@
 """`fairwarning serve` runs the whole service in one process."""
 
 import asyncio
-import json
 import os
 import resource
 import signal
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import click
 import uvloop
-from msgspec import Struct
 
-from fairwarning import __version__, logs
+from fairwarning import logs
 from fairwarning.boot import BadStoreUrl, default_store_url
 from fairwarning.cli.click_types import Number, host_and_port
-from fairwarning.cli.common_options import DEFAULT_URL
 from fairwarning.cli.garbage import ShortCollections
+from fairwarning.cli.ready_message import Started, tell_ready
 from fairwarning.cli.serve_config import read_config
 from fairwarning.cli.times import NotATime, parse_duration_ms
 from fairwarning.common.command_errors import Problem, bad_file
@@ -26,7 +25,6 @@ from fairwarning.common.text_files import read_text
 from fairwarning.core.instants import DAY_MS, MINUTE_MS, SECOND_MS
 from fairwarning.core.limits import OPERATIONS_PENDING_MAX, Timing
 from fairwarning.core.refusals import Refused
-from fairwarning.core.resources import expand
 from fairwarning.core.roster import refuse_address
 from fairwarning.drivers.catalogue import DRIVER_CATALOGUE
 from fairwarning.engine.clocks import SPEED_MAX, VirtualClock
@@ -41,17 +39,12 @@ from fairwarning.metadata.settings import ACTIVATION_DELAY_S_MAX, EndpointRules
 from fairwarning.node import CannotListen, Node, NodeSettings, NotOnThisMachine, TlsNeeded
 from fairwarning.operator_api.own_certificate import CannotCertify
 from fairwarning.operator_api.server import BadCertificate, Tls
-from fairwarning.starter_fleet import STARTER_FLEET
 from fairwarning.workers.children import CannotStart
 
 WORKERS_MAX = 64  # More processes than most machines have cores.
 _IDLE_DAYS_MAX = 366  # A year; longer would mean never.
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _POLL = "/vm/{}/metadata/scheduledevents?api-version=2020-07-01"
-_KEPT_VIRTUAL = (
-    "warning: the clock is virtual and the store is kept, so its history will have times that the "
-    "real clock has not reached; use --store memory: to rehearse"
-)
 CANNOT_START = (
     BadCertificate, BadStoreUrl, CannotCertify, CannotListen, NotOnThisMachine, Refused, StoreDown,
     TlsNeeded,
@@ -379,15 +372,14 @@ def serve(
             makes_starter_fleet=not empty,
         )
         raise_file_limit()
+        on_ready = partial(tell_ready, store_url=settings.store_url, as_json=as_json)
         if workers:
             # It needs this module, and most servers have no workers.
             from fairwarning.cli.serve_workers import serve_with_workers  # noqa: PLC0415
 
-            serve_with_workers(
-                settings, workers, lambda node: _tell_ready(node, settings, as_json=as_json)
-            )
+            serve_with_workers(settings, workers, on_ready)
         else:
-            uvloop.run(_serve(settings, as_json=as_json))
+            uvloop.run(run_node(settings, on_ready))
     except (*CANNOT_START, CannotStart) as problem:
         raise Problem(str(problem)) from None
 
@@ -414,24 +406,6 @@ def _proxy_secret(proxies: tuple[str, ...]) -> str:
         except Refused as refused:
             raise click.UsageError(f"--proxy: {refused}") from None
     return secret if proxies else ""
-
-
-class Started(Struct, frozen=True, kw_only=True):
-    """What people and programs are told about a server that is ready."""
-
-    metadata_urls: list[str]
-    control_url: str
-    azure_url: str
-    azure_trouble: str
-    has_starter_fleet: bool
-    poll: str | None
-    """The path of a poll of any instance, or None if the fleet is empty."""
-    clock_speed: float | None
-    """How much faster a virtual clock runs than the real one. None without a virtual clock."""
-
-
-async def _serve(settings: NodeSettings, *, as_json: bool) -> None:
-    await run_node(settings, lambda started: _tell_ready(started, settings, as_json=as_json))
 
 
 async def run_node(settings: NodeSettings, on_ready: Callable[[Started], None]) -> None:
@@ -462,62 +436,6 @@ async def _example(store: Store) -> str | None:
         for instance in scope.roster.live:
             return _POLL.format(instance.name)
     return None
-
-
-def _shown(store_url: str) -> str:
-    """Return the URL of the store without user, password and parameters."""
-    if not store_url.startswith("postgres"):
-        return store_url.removeprefix("sqlite:///")
-    parts = urlsplit(store_url)
-    return f"postgresql://{parts.hostname or ''}{parts.path}"
-
-
-def _program(control_url: str) -> str:
-    """Return the shell words that call this program as a client of this server."""
-    name = os.environ.get("FAIRWARNING_PROGRAM", "fairwarning")
-    return name if control_url == DEFAULT_URL else f"FAIRWARNING_URL={control_url} {name}"
-
-
-def _tell_ready(node: Started, settings: NodeSettings, *, as_json: bool) -> None:
-    urls, program, poll = node.metadata_urls, _program(node.control_url), node.poll
-    store_url, speed = settings.store_url, node.clock_speed
-    if speed is not None and store_url != "memory:":
-        click.echo(_KEPT_VIRTUAL, err=True)
-    if node.azure_trouble:
-        click.echo(f"Azure's clients are not listened to: {node.azure_trouble}", err=True)
-    if as_json:
-        azure = node.azure_url or None
-        ready = {"ready": True, "metadata": urls, "control": node.control_url, "azure": azure}
-        click.echo(json.dumps(ready))
-        return
-    click.echo(f"Fairwarning {__version__}, store {_shown(store_url)}")
-    if node.has_starter_fleet:
-        scopes = (scope for each in STARTER_FLEET for scope in expand(each))
-        names = ", ".join(name for scope in scopes for name in scope.roster.instances)
-        click.echo("The store was empty, so it got a starter fleet to rehearse with (--empty for")
-        click.echo(f"none): {names}.")
-    if poll is None:
-        click.echo("The fleet is empty, so nobody can ask. Declare one from another terminal:")
-        click.echo(f"  {program} fleet apply FILE")
-    elif is_loopback(urlsplit(urls[0]).hostname or ""):
-        click.echo("Ask as one of its machines, from another terminal:")
-        click.echo(f"  curl -H Metadata:true '{urls[0]}{poll}'")
-        click.echo("Announce something to it, and look on:")
-        click.echo(f"  {program} schedule Reboot {poll.split('/')[2]}")
-        click.echo(f"  {program} watch")
-    elif node.has_starter_fleet:
-        click.echo("None of its machines has an address, so nobody is known on this listener; it")
-        click.echo("can be asked on a loopback address.")
-    if is_loopback(urlsplit(node.azure_url).hostname or ""):
-        click.echo(f"Set up Azure's own az for {node.azure_url}: {program} azure-setup")
-    if speed is not None:
-        does = f"runs {speed:g} times as fast as the real one" if speed else "stands still"
-        click.echo(f"The clock is virtual and {does}; move it:")
-        click.echo(f"  {program} clock advance 15m")
-    if node.control_url.startswith("https:"):
-        click.echo("The control plane asks for tokens; docs/access.md says how to make the first.")
-    click.echo(f"Open the portal in a browser: {node.control_url}/")
-    click.echo(f"ready {' '.join(urls)} control {node.control_url}")
 
 
 def raise_file_limit() -> None:

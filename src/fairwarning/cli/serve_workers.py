@@ -12,7 +12,8 @@ from functools import partial
 import msgspec
 
 from fairwarning.cli.garbage import ShortCollections
-from fairwarning.cli.serve import CANNOT_START, WORKERS_MAX, Started, run_node
+from fairwarning.cli.ready_message import Started
+from fairwarning.cli.serve import CANNOT_START, WORKERS_MAX, run_node
 from fairwarning.metadata.server import url_of
 from fairwarning.node import CannotListen, NodeSettings, WorkerSockets
 from fairwarning.operator_api.server import bound
