@@ -1,13 +1,16 @@
 """What each command asks for, and how it answers."""
 
+import inspect
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from fairwarning.cli.main import main
 from tests.cli.conftest import Program, said
 from tests.cli.fake import Answer, Fake, problem
+from tests.cli.test_examples import every_command
 from tests.cli.values import ID, OTHER_ID, WEB, a_scope, an_entry, an_event, an_instance
 
 CHANGE = {"action": "add", "what": "instance web-3", "scope": WEB, "detail": "", "events": []}
@@ -458,3 +461,14 @@ def test_the_reason_is_sent_along_and_a_key_unless_a_secret_comes_back(
     assert sent.query["why"] == ["ticket 7"]
     is_repeatable = sent.method == "POST" and asked not in ("POST /tokens", "POST /notifications")
     assert ("idempotency-key" in sent.headers) == is_repeatable
+
+
+def test_every_command_that_asks_takes_yes() -> None:
+    asking = [
+        (path, command)
+        for path, command in every_command(main)
+        if command.callback and "confirm(" in inspect.getsource(inspect.unwrap(command.callback))
+    ]
+    assert len(asking) >= 6
+    for path, command in asking:
+        assert "yes" in {each.name for each in command.params}, path

@@ -1,6 +1,7 @@
 """Every command against the real server, with a virtual clock."""
 
 import json
+import shlex
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -88,6 +89,17 @@ def test_a_plan_shows_all_changes_and_makes_none(real: Program, tmp_path: Path) 
     assert "nothing to do" in told(real, "fleet", "plan", str(file))
 
 
+def test_the_command_below_a_plan_can_be_pasted(real: Program, tmp_path: Path) -> None:
+    told(real, "schedule", "reboot", "db")
+    file = tmp_path / "my fleet.toml"
+    file.write_text(FLEET)
+    *_, summary, how = told(real, "fleet", "plan", str(file)).splitlines()
+    assert summary.endswith("It cancels 1 pending event.")
+    words = shlex.split(how.removeprefix("To do this: fairwarning "))
+    assert words == ["fleet", "apply", str(file), "--force"]
+    told(real, *words, "--yes")
+
+
 def test_a_plan_names_all_mistakes_and_warns_of_a_name_in_two_sets(
     real: Program, tmp_path: Path
 ) -> None:
@@ -136,7 +148,7 @@ def test_an_event_from_announcement_to_end(real: Program) -> None:
     event = answer(real, "schedule", "reboot", "web-0", "--duration", "30s", "--why", "ticket 7")
     assert event["phase"] == "scheduled"
     short = event["id"][:8].lower()
-    assert event["id"] in told(real, "events")
+    assert event["id"][:8] in told(real, "events")
     assert "in 15 min" in told(real, "event", "show", short)
     approved = answer(real, "approve", short, "--why", "drained")
     assert approved["phase"] == "started"

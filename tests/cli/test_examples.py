@@ -75,7 +75,7 @@ name = "drain"
   timeout = "10s"
 """
 ELSEWHERE = ("azure-setup", "check", "serve")
-"""Other tests run these: they need az, a handler, or ports that somebody else may have."""
+"""test_offline_examples.py runs these: they need az, a handler, or ports of their own."""
 ENDLESS = (
     r"watch\b",
     r"record\b",

@@ -6,13 +6,15 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
+from rich.cells import cell_len
 from rich.console import Console
 
 from fairwarning.cli.notification import letters_table, notifications_table
 from fairwarning.cli.output import WIDTH_MAX, draw, make_console
 from fairwarning.cli.rollout import plan_page, rollout_page, rollouts_table
+from fairwarning.cli.table_layout import shorten
 from fairwarning.cli.table_model import Cell, Lines, Shown
-from fairwarning.cli.tables.cells import short_scopes
+from fairwarning.cli.tables.cells import short_ids, short_scopes
 from fairwarning.cli.tables.events import event_card, event_page, events_table
 from fairwarning.cli.tables.fleet import changes_list, changes_summary, fleet_page
 from fairwarning.cli.tables.history import history_table
@@ -75,21 +77,48 @@ NOTIFICATION = {
 LETTER = {"id": "L-1", "target": "N-1234", "title": "Reboot", "attempts": 8, "error": "refused"}
 
 
-def test_events_show_both_times_and_whole_ids() -> None:
+def test_events_show_both_times_and_what_is_enough_of_their_ids() -> None:
     text = drawn(events_table([an_event()], NOW, empty="none"))
-    assert ID in text
-    assert re.search(r"2026-11-1\d \d\d:\d\d:00 \S+, in 15 min", text)
+    assert re.search(rf"^{ID[:8]} ", text, re.MULTILINE)
+    assert re.search(r"\d\d:\d\d:00, in 15 min", text)
+    assert re.search(r"^Times are in \S+\.$", text, re.MULTILINE)
     assert "availability-set/web" in text
+
+
+def test_ids_that_begin_alike_are_shown_until_they_differ() -> None:
+    assert short_ids(["602D9444-AA", "602D9444-AB", "7"]) == {
+        "602D9444-AA": "602D9444-AA",
+        "602D9444-AB": "602D9444-AB",
+        "7": "7",
+    }
+    assert short_ids([ID, OTHER_ID]) == {ID: ID[:8], OTHER_ID: OTHER_ID[:8]}
 
 
 @pytest.mark.parametrize("width", [20, 36, 40, 50, 60, 80, 100])
 def test_no_width_mangles_an_id(width: int) -> None:
-    scopes = events_table([an_event(), an_event(id=OTHER_ID)], NOW, empty="none")
+    listed = events_table([an_event(), an_event(id=OTHER_ID)], NOW, empty="none")
     history = history_table([an_entry()], NOW)
-    text = drawn(scopes, history, *rollout_page(ROLLOUT, NOW), width=width)
-    assert text.count(ID) == 4
-    assert OTHER_ID in text
+    text = drawn(listed, history, *rollout_page(ROLLOUT, NOW), width=width)
+    assert text.count(ID[:8]) == 4
+    assert OTHER_ID[:8] in text
     assert "20261116-120000-4f2a9c" in text
+    assert ID in drawn(*event_page(an_event(), NOW), width=width)
+
+
+def test_a_name_loses_its_middle_and_a_list_its_end() -> None:
+    assert shorten("workers-of-the-west_12", 12) == "worker…st_12"
+    assert shorten("web-0, web-1 and 8 more", 12) == "web-0, web-…"
+    assert cell_len(shorten("東京東京東京", 7)) == 7
+    assert shorten("web-0", 12) == "web-0"
+
+
+def test_a_long_line_is_broken_between_words_only() -> None:
+    text = drawn(
+        *event_page(an_event(description="word " * 30, scope=f"sub/{'x' * 90}"), NOW), width=60
+    )
+    assert max(len(line) for line in text.splitlines() if "xxx" not in line) <= 60
+    assert f"sub/{'x' * 90}" in text
+    assert text.count("word") == 30
 
 
 def test_colour_is_for_terminals_and_for_those_who_want_it() -> None:

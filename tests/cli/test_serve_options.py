@@ -183,3 +183,10 @@ def test_all_mistakes_of_a_fleet_file_are_shown(serve: Serve, tmp_path: Path) ->
     first, second = result.stderr.splitlines()
     assert first == f"{file}:1: unknown key `tset`; did you mean `test`?"
     assert second.startswith(f"{file}:3: '-' is no name")
+
+
+def test_the_newest_version_of_the_endpoint_is_set(serve: Serve) -> None:
+    assert serve("--newest-version", "2024-07-09").rules.newest_version == "2024-07-09"
+    refused = serve.tried("--newest-version", "2024-07-10")
+    assert refused.exit_code == 2
+    assert "2020-07-01" in refused.stderr

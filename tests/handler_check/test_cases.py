@@ -11,64 +11,10 @@ from fairwarning.handler_check.all_cases import CASES
 from fairwarning.handler_check.model import Point, Report, Result, Verdict
 from fairwarning.handler_check.run import CheckOptions, check
 from tests.handler_check.by_polls import PausingServer, verdicts
+from tests.handler_check.expected_failures import FAULTS, PANEL, VARIANTS
 from tests.support.patience import HANG_S
 
 ROOT = Path(__file__).parents[2]
-VARIANTS = Path(__file__).with_name("variants.py")
-PANEL = {
-    "neighbour", "scale-set-name", "days-ahead", "second-event", "completed",
-    "incarnation-reset", "re-approval", "iso-dates", "dotnet-dates", "empty-body",
-    "unknown-version",
-}  # fmt: skip
-"""What each variant is played, beside the cases that it should fail in."""
-FAULTS = {
-    "ignores_resources": {"neighbour", "similar-name"},
-    "compares_hostname": {"scale-set-name", "terminate", "re-approval"},
-    "expects_one_resource": {"multi-vm", "multi-vm-second"},
-    "looks_at_resources_once": {"fewer-resources"},
-    "stops_after_first": {"second-event", "started-first", "mixed-versions"},
-    "reads_first_event": {"days-ahead", "two-at-once", "re-approval"},
-    "approves_far_ahead": {"days-ahead"},
-    "approves_in_a_loop": {"re-approval"},
-    "believes_in_approvals": {"approval-refused"},
-    "approves_twice_at_most": {"approval-refused"},
-    "approves_what_is_gone": {"cancelled"},
-    "never_undoes": {"completed", "cancelled", "own-reboot"},
-    "skips_lower_incarnations": {"incarnation-reset"},
-    "parses_whatever_comes": {"empty-body"},
-    "reads_one_date_form": {"iso-dates", "dotnet-dates"},
-    "reads_two_date_forms": {"dotnet-dates"},
-    "insists_on_newest_version": {"unknown-version", "unknown-version-404"},
-    "falls_back_from_400_only": {"unknown-version-404"},
-    "uses_proxy": {"proxy"},
-    "never_approves": {"own-event", *PANEL - {"neighbour"}},
-    "approves_twice_in_a_poll": {"re-approval"},
-    "hurries_when_throttled": {"throttled"},
-    "undoes_on_an_empty_body": {"drained-empty"},
-    "undoes_on_an_error": {"drained-errors"},
-    "undoes_on_a_cut_connection": {"drained-cut"},
-    "undoes_on_a_refused_connection": {"drained-refused"},
-    "undoes_on_a_late_answer": {"drained-slow"},
-    "believes_old_documents": {"drained-stale"},
-    "starts_over_with_a_lower_incarnation": {"drained-lower"},
-    "compares_incarnations_as_text": {"tenth-document"},
-    "trusts_its_own_clock": {"clock-behind"},
-    "takes_the_past_for_over": {"clock-ahead"},
-    "undoes_all_at_once": {"overlapping"},
-    "undoes_twice": {"completed", "cancelled"},
-    "dies_of_a_cut_approval": {"approval-cut"},
-    "prepares_again_after_a_late_approval": {"approval-slow"},
-    "approves_only_what_it_just_drained": {"killed-drained"},
-    "undoes_at_its_start": {"killed-started"},
-    "never_forgets": {"killed-after"},
-    "asks_with_an_old_version": {"preempt", "terminate", "re-approval"},
-    "expects_answers_of_http": {"connection-reset"},
-    "dies_of_an_error": {"server-errors"},
-    "dies_of_a_late_answer": {"slow-answers"},
-    "stops_at_an_unknown_type": {"unknown-type"},
-    "refuses_unknown_fields": {"unknown-fields"},
-    "works_for_each_line": {"duplicate"},
-}
 
 
 def play(variant: str, cases: Sequence[str], **more: object) -> Report:

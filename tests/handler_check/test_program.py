@@ -11,7 +11,7 @@ from xml.etree import ElementTree as Xml
 
 import pytest
 
-from tests.handler_check.test_cases import VARIANTS
+from tests.handler_check.expected_failures import VARIANTS
 from tests.support.patience import HANG_S
 
 GOOD = [sys.executable, str(VARIANTS), "none"]

@@ -14,6 +14,7 @@ from fairwarning.notifications.sender import NetworkSender
 from fairwarning.operator_api.app import ROUTES
 from fairwarning.operator_api.openapi import document
 from tests.operator_api.rig import Rig, running
+from tests.support.patience import HANG_S
 
 CHECKS = (
     "not_a_server_error,status_code_conformance,content_type_conformance,"
@@ -64,7 +65,7 @@ async def fuzz(path: Path, url: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "schemathesis.cli", "run", str(path), "--url", url,
                "--checks", CHECKS, "--max-examples", "8", "--seed", "1", "--no-color",
                "--exclude-path", "/api/v1/stream",  # It does not end.
-               "--report-dir", str(path.parent)]  # fmt: skip
+               "--request-timeout", str(HANG_S), "--report-dir", str(path.parent)]  # fmt: skip
     process = await asyncio.create_subprocess_exec(
         *command, cwd=path.parent, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
     )

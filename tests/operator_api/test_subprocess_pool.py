@@ -33,14 +33,21 @@ async def small() -> AsyncIterator[bytes]:
 
 async def test_a_process_that_takes_too_long_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     begun: list[asyncio.subprocess.Process] = []
-    real = asyncio.create_subprocess_exec
+    limits: list[asyncio.Timeout] = []
+    begin, limit = asyncio.create_subprocess_exec, asyncio.timeout
 
-    async def begin(*words: Any, **more: Any) -> asyncio.subprocess.Process:
-        begun.append(await real(*words, **more))
+    async def begin_and_end_the_time(*words: Any, **more: Any) -> asyncio.subprocess.Process:
+        begun.append(await begin(*words, **more))
+        limits[0].reschedule(asyncio.get_running_loop().time())
         return begun[-1]
 
-    monkeypatch.setattr(asyncio, "create_subprocess_exec", begin)
-    monkeypatch.setattr(subprocess_pool, "WORK_S_MAX", 0.05)
+    def limit_later(within_s: float) -> asyncio.Timeout:
+        assert within_s == subprocess_pool.WORK_S_MAX
+        limits.append(limit(None))
+        return limits[-1]
+
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", begin_and_end_the_time)
+    monkeypatch.setattr(asyncio, "timeout", limit_later)
     with pytest.raises(Problem) as raised:
         await SubprocessPool().run("arm", endless, caller="")
     assert raised.value.code == "body-too-costly"

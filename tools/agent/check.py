@@ -4,7 +4,7 @@
     python3 tools/agent/check.py                 one line a check; exit code 1 if one fails
 
 Everything happens in network namespaces that are made for the run: nothing is ever sent to
-169.254.169.254 outside them. Needs no root (`--install` does).
+169.254.169.254 outside them. Needs no root (`--install` and `slurm` do).
 """
 
 import argparse
@@ -16,7 +16,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from tests.support.namespaces import NoNamespaces
-from tools.agent.packages import install, missing
+from tools.agent.packages import install, missing, services_kept_off
 
 _BAD_USAGE = 2
 
@@ -24,12 +24,13 @@ _BAD_USAGE = 2
 def main() -> int:
     parser = argparse.ArgumentParser(description="Check the agent beside real programs.")
     parser.add_argument("--install", action="store_true", help="first install what is missing")
-    every = "dhcp, unit, handler_check, kubectl, rollout; all without it"
+    every = "dhcp, unit, handler_check, kubectl, rollout, rabbitmq, redis, slurm; all without it"
     parser.add_argument("only", nargs="*", help=every)
     options = parser.parse_args()
     if options.install and missing():
         subprocess.run(["apt-get", "update", "--quiet"], check=True)  # noqa: S607
-        subprocess.run(install(), check=True)  # noqa: S603
+        with services_kept_off():
+            subprocess.run(install(), check=True)  # noqa: S603
     for line in (lines := missing()):
         print(line, file=sys.stderr)
     if lines:
@@ -38,6 +39,9 @@ def main() -> int:
     from tools.agent.dhcp import check_dhcp  # noqa: PLC0415
     from tools.agent.handler_check import check_handler  # noqa: PLC0415
     from tools.agent.kubectl import check_kubectl  # noqa: PLC0415
+    from tools.agent.recipes.rabbitmq import check_rabbitmq  # noqa: PLC0415
+    from tools.agent.recipes.redis import check_redis  # noqa: PLC0415
+    from tools.agent.recipes.slurm import check_slurm  # noqa: PLC0415
     from tools.agent.rollout import check_rollout  # noqa: PLC0415
     from tools.agent.unit import check_unit  # noqa: PLC0415
 
@@ -47,6 +51,9 @@ def main() -> int:
         "handler_check": check_handler,
         "kubectl": check_kubectl,
         "rollout": check_rollout,
+        "rabbitmq": check_rabbitmq,
+        "redis": check_redis,
+        "slurm": check_slurm,
     }
     if unknown := [name for name in options.only if name not in checks]:
         parser.error(f"no check is called {', '.join(unknown)}")

@@ -40,12 +40,12 @@ class Fleet:
 
     def schedule(self, name: str) -> str:
         """Schedules a Reboot and returns its id; a poll comes first, so that it is announced."""
-        _ask(f"{self.endpoint(name)}/metadata/scheduledevents?api-version=2020-07-01")
+        ask(f"{self.endpoint(name)}/metadata/scheduledevents?api-version=2020-07-01")
         wanted = {"type": "Reboot", "targets": [name], "duration": "1s"}
-        return str(_ask(f"{self._control}/api/v1/events", wanted)["id"])
+        return str(ask(f"{self._control}/api/v1/events", wanted)["id"])
 
     def event(self, id: str) -> Any:
-        return _ask(f"{self._control}/api/v1/events/{id}")
+        return ask(f"{self._control}/api/v1/events/{id}")
 
 
 @contextmanager
@@ -58,14 +58,15 @@ def node_server(folder: Path, names: Sequence[str]) -> Iterator[Fleet]:
 
 
 class Agent:
-    """An agent with the settings of the manifest and the kubectl of this machine."""
+    """A running agent, and what it has said so far."""
 
-    def __init__(self, process: Popen[str]) -> None:
+    def __init__(self, process: Popen[str], patience_s: float = PATIENCE_S) -> None:
         self._process = process
+        self._patience_s = patience_s
         self.said = ""
 
     def wait_until_it_says(self, words: str) -> None:
-        ending = threading.Timer(PATIENCE_S, self._process.kill)
+        ending = threading.Timer(self._patience_s, self._process.kill)
         ending.start()
         assert self._process.stderr is not None
         try:
@@ -80,6 +81,7 @@ class Agent:
 
 @contextmanager
 def agent(folder: Path, node: str, endpoint: str, cluster: str) -> Iterator[Agent]:
+    """Runs an agent with the settings of the manifest and the kubectl of this machine."""
     home = folder / node
     home.mkdir()
     (home / "kubeconfig").write_text(_KUBECONFIG.format(url=cluster))
@@ -115,7 +117,8 @@ def granted() -> set[Right]:
     }
 
 
-def _ask(url: str, body: Mapping[str, Any] | None = None) -> Any:
+def ask(url: str, body: Mapping[str, Any] | None = None) -> Any:
+    """Returns the JSON that a server answers to a GET, or to a POST if there is a body."""
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     headers = {"Metadata": "true", "Content-Type": "application/json"}
     content = None if body is None else json.dumps(body).encode()

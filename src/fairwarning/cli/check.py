@@ -184,14 +184,15 @@ def _chosen(names: tuple[str, ...], skip: tuple[str, ...]) -> tuple[str, ...]:
 
 def _list(chosen: tuple[str, ...], *, as_json: bool) -> None:
     from fairwarning.handler_check.all_cases import CASES  # noqa: PLC0415
+    from fairwarning.handler_check.reports import listed  # noqa: PLC0415
 
     if as_json:
         rows = [{"case": n, "title": CASES[n].title, "why": CASES[n].why} for n in chosen]
         echo_json({"cases": rows})
         return
-    width = max(len(each) for each in chosen)
+    width = max((len(each) for each in chosen), default=0)
     for name in chosen:
-        click.echo(f"{name:<{width}}  {CASES[name].title}")
+        click.echo(listed(f"{name:<{width}}  ", CASES[name].title))
 
 
 def _show_result(result: "Result") -> None:

@@ -11,7 +11,7 @@ from fairwarning.cli.common_options import Session, connected, why_option
 from fairwarning.cli.lookup import FAULT, with_id
 from fairwarning.cli.name_completion import complete_instance
 from fairwarning.cli.table_model import Cell, Column, Listing, line
-from fairwarning.cli.tables.cells import when
+from fairwarning.cli.tables.cells import soon, zone_note
 from fairwarning.cli.times import human_duration, parse_duration_ms
 from fairwarning.common.escape import counted, several
 from fairwarning.core.faults import COUNT_MAX, STATUSES, FaultKind, Part
@@ -127,11 +127,11 @@ def clear(session: Session, id: str | None, why: str | None) -> None:
 Json = dict[str, Any]
 _COLUMNS = (
     Column("ID", whole=True),
-    Column("KIND"),
+    Column("KIND", whole=True),
     Column("ON"),
     Column("INSTANCES"),
-    Column("HOW OFTEN"),
-    Column("UNTIL"),
+    Column("HOW OFTEN", wraps=True),
+    Column("UNTIL", whole=True),
     Column("STRUCK"),
 )
 
@@ -144,12 +144,17 @@ def faults_table(faults: Sequence[Json], now: datetime) -> Listing:
             Cell(fault["on"]),
             Cell(several(fault["instances"]) or "all of test fleets"),
             Cell(_often(fault)),
-            when(fault["until"], now) if fault["until"] else Cell("cleared", "dim"),
+            soon(fault["until"], now) if fault["until"] else Cell("cleared", "dim"),
             Cell(str(fault["hits"])),
         )
         for fault in faults
     )
-    return Listing(columns=_COLUMNS, rows=rows, empty="No fault is set: the endpoint behaves.")
+    return Listing(
+        columns=_COLUMNS,
+        rows=rows,
+        empty="No fault is set: the endpoint behaves.",
+        note=zone_note(now) if any(fault["until"] for fault in faults) else "",
+    )
 
 
 def _kind(fault: Json) -> str:

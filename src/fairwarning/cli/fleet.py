@@ -1,5 +1,6 @@
 """`fairwarning fleet` plans and applies a fleet file, shows the fleet, and removes from it."""
 
+import shlex
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ from fairwarning.cli.common_options import (
     yes_option,
 )
 from fairwarning.cli.name_completion import complete_target
-from fairwarning.cli.table_model import Shown, line
+from fairwarning.cli.table_model import Shown, hint, line
 from fairwarning.cli.tables.fleet import (
     cancelled_by,
     changes_list,
@@ -134,9 +135,10 @@ def _plan_page(file: str, plan: Json) -> list[Shown]:
     if plan.get("kept"):
         shown.append(line(kept_note(plan["kept"]), "dim"))
     ended = cancelled_by(plan["changes"])
-    force = f" --force, because it cancels {counted(len(ended), 'pending event')}" if ended else ""
-    summary = changes_summary(plan["changes"])
-    return [*shown, line(f"Plan: {summary}. To do this: fairwarning fleet apply {file}{force}")]
+    cancels = f" It cancels {counted(len(ended), 'pending event')}." if ended else ""
+    summary = line(f"Plan: {changes_summary(plan['changes'])}.{cancels}")
+    words = ["fairwarning", "fleet", "apply", file, *(["--force"] if ended else [])]
+    return [*shown, summary, hint(f"To do this: {shlex.join(words)}")]
 
 
 def _warn(session: Session, plan: Json) -> None:

@@ -14,7 +14,7 @@ from fairwarning.cli.lookup import DEAD_LETTER, TARGET, with_id
 from fairwarning.cli.name_completion import complete_scope
 from fairwarning.cli.output import echo_json
 from fairwarning.cli.table_model import Card, Cell, Column, Listing, line
-from fairwarning.cli.tables.cells import when
+from fairwarning.cli.tables.cells import short_time, when, zone_note
 from fairwarning.common.command_errors import Problem
 from fairwarning.common.escape import several
 from fairwarning.common.text_files import read_text
@@ -246,17 +246,17 @@ Json = dict[str, Any]
 _TARGETS = (
     Column("ID", whole=True),
     Column("NAME"),
-    Column("KIND"),
+    Column("KIND", whole=True),
     Column("URL"),
-    Column("TELLS OF"),
-    Column("CREATED"),
+    Column("TELLS OF", wraps=True),
+    Column("CREATED", whole=True),
 )
 _LETTERS = (
     Column("ID", whole=True),
     Column("TARGET"),
-    Column("TITLE"),
+    Column("TITLE", wraps=True),
     Column("TRIES"),
-    Column("ERROR"),
+    Column("ERROR", wraps=True),
 )
 
 
@@ -268,7 +268,7 @@ def notifications_table(targets: Sequence[Json], now: datetime) -> Listing:
             Cell(target["kind"]),
             Cell(target["url"]),
             Cell(tells_of(target["filters"])),
-            when(target.get("created"), now),
+            short_time(target.get("created"), now),
         )
         for target in targets
     )
@@ -276,6 +276,7 @@ def notifications_table(targets: Sequence[Json], now: datetime) -> Listing:
         columns=_TARGETS,
         rows=rows,
         empty="Nobody is notified. See `fairwarning notification add --help`.",
+        note=zone_note(now),
     )
 
 

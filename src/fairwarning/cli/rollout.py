@@ -18,8 +18,15 @@ from fairwarning.cli.common_options import (
 )
 from fairwarning.cli.lookup import ROLLOUT, with_id
 from fairwarning.cli.name_completion import complete_rollout, complete_scope
-from fairwarning.cli.table_model import Card, Cell, Column, Lines, Listing, Shown, line
-from fairwarning.cli.tables.cells import phase, short_scopes, short_time, when
+from fairwarning.cli.table_model import Card, Cell, Column, Lines, Listing, Shown
+from fairwarning.cli.tables.cells import (
+    phase,
+    short_ids,
+    short_scopes,
+    short_time,
+    when,
+    zone_note,
+)
 from fairwarning.cli.times import human_duration, parse_duration_ms
 from fairwarning.common.escape import counted, several
 from fairwarning.core.refusals import Refused
@@ -224,10 +231,10 @@ _STEPS = (
     Column("SCOPE"),
     Column("UD"),
     Column("INSTANCES"),
-    Column("PHASE"),
-    Column("ANNOUNCED"),
-    Column("NOT BEFORE"),
-    Column("ENDS"),
+    Column("PHASE", whole=True),
+    Column("ANNOUNCED", whole=True),
+    Column("NOT BEFORE", whole=True),
+    Column("ENDS", whole=True),
     Column("EVENT", whole=True),
 )
 _PLANNED = tuple(each for each in _STEPS if each.title not in ("PHASE", "EVENT"))
@@ -275,8 +282,7 @@ def rollout_page(rollout: Json, now: datetime) -> list[Shown]:
             ("outcome", Cell(rollout.get("outcome") or "")),
         ),
     )
-    steps = _steps_table(rollout["steps"], now, zone, _STEPS)
-    return [card, steps, _zone_line(now, zone)]
+    return [card, _steps_table(rollout["steps"], now, zone, _STEPS)]
 
 
 def progress(steps: Sequence[Json]) -> str:
@@ -292,24 +298,23 @@ def _steps_table(
     steps: Sequence[Json], now: datetime, zone: tzinfo | None, columns: Sequence[Column]
 ) -> Listing:
     names = short_scopes(step["scope"] for step in steps)
+    ids = short_ids(step["event"] for step in steps if step.get("event"))
     shown = [_STEPS.index(column) for column in columns]
-    rows = [_step_row(step, names[step["scope"]], now, zone) for step in steps]
+    rows = [_step_row(step, names[step["scope"]], ids, now, zone) for step in steps]
     return Listing(
         columns=tuple(columns),
         rows=tuple(tuple(row[number] for number in shown) for row in rows),
         empty=_NOTHING,
+        note=zone_note(now, zone),
     )
-
-
-def _zone_line(now: datetime, zone: tzinfo | None) -> Lines:
-    local = now.astimezone(zone)
-    return line(f"Times are in {getattr(zone, 'key', None) or local.tzname()}.", "dim")
 
 
 _NOTHING = "There is nothing to do: these scopes have no running instances."
 
 
-def _step_row(step: Json, scope: str, now: datetime, zone: tzinfo | None) -> tuple[Cell, ...]:
+def _step_row(
+    step: Json, scope: str, ids: dict[str, str], now: datetime, zone: tzinfo | None
+) -> tuple[Cell, ...]:
     estimate = "~ " if step["phase"] == "waiting" else ""
 
     def at(name: str) -> Cell:
@@ -324,7 +329,7 @@ def _step_row(step: Json, scope: str, now: datetime, zone: tzinfo | None) -> tup
         at("announceAt"),
         at("notBefore"),
         at("ends"),
-        Cell(step.get("event") or ""),
+        Cell(ids.get(step.get("event") or "", "")),
     )
 
 
@@ -338,10 +343,10 @@ _verb("resume", "Resume the paused rollout ID.")
 _verb("cancel", "End the rollout ID. Events that have started go on to their end.")
 _ROLLOUTS = (
     Column("ID", whole=True),
-    Column("TYPE"),
-    Column("PHASE"),
-    Column("STEPS"),
-    Column("CREATED"),
+    Column("TYPE", whole=True),
+    Column("PHASE", whole=True),
+    Column("STEPS", wraps=True),
+    Column("CREATED", whole=True),
     Column("BY"),
     Column("NAME"),
 )
@@ -364,12 +369,15 @@ def rollouts_table(rollouts: Sequence[Json], now: datetime) -> Listing:
             Cell(rollout["type"]),
             phase(rollout["phase"]),
             Cell(progress(rollout["steps"])),
-            when(rollout.get("created"), now),
+            short_time(rollout.get("created"), now),
             Cell(rollout.get("createdBy") or ""),
             Cell(rollout.get("name") or ""),
         )
         for rollout in rollouts
     )
     return Listing(
-        columns=_ROLLOUTS, rows=rows, empty="No rollouts. See `fairwarning rollout start --help`."
+        columns=_ROLLOUTS,
+        rows=rows,
+        empty="No rollouts. See `fairwarning rollout start --help`.",
+        note=zone_note(now),
     )

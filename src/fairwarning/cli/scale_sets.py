@@ -101,24 +101,25 @@ def scale(
 @click.command(
     epilog="""\b
 Examples:
-  fairwarning replace workers_1
+  fairwarning replace workers_1 --yes
   fairwarning replace workers_1 --address 10.0.1.14 --wait --why "its disk is broken"
 """
 )
 @click.argument("instance", shell_complete=complete_instance)
 @click.option("--address", metavar="IP", help="Address of the new instance.")
 @wait_option
+@yes_option
 @why_option
 @connected
 def replace(
-    session: Session, instance: str, address: str | None, wait: bool, why: str | None
+    session: Session, instance: str, address: str | None, wait: bool, yes: bool, why: str | None
 ) -> None:
     """Replace INSTANCE, which belongs to a scale set, by a new instance.
 
     The new instance is created at once. The old one is deleted after the terminate notice of its
     model. On a terminal, the command asks for confirmation.
     """
-    if sys.stdin.isatty():
+    if sys.stdin.isatty() and not yes:
         confirm(f"Delete {instance} and put a new instance in its place?", yes=False)
     body = {"addresses": [] if address is None else [address]}
     done = session.api.post("instances", instance, "replace", body=body, why=why)

@@ -8,7 +8,11 @@ from fairwarning.cli.name_completion import complete_instance, complete_scenario
 from fairwarning.cli.output import draw, echo_json, make_console
 from fairwarning.cli.table_model import Cell, Column, Listing
 
-_COLUMNS = (Column("NAME", whole=True), Column("TITLE"), Column("INSTANCES"))
+_COLUMNS = (
+    Column("NAME", whole=True),
+    Column("TITLE", wraps=True),
+    Column("INSTANCES", wraps=True),
+)
 _json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
@@ -49,7 +53,9 @@ def list_scenarios(as_json: bool) -> None:
         (Cell(name, "bold"), Cell(each.title), Cell(", ".join(instances_of(each))))
         for name, each in found
     )
-    draw(make_console(), Listing(columns=_COLUMNS, rows=rows, empty="There are none."))
+    draw(
+        make_console(is_capped=True), Listing(columns=_COLUMNS, rows=rows, empty="There are none.")
+    )
 
 
 @scenario.command(epilog="Example: fairwarning scenario show user-reboot > mine.toml")

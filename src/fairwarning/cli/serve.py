@@ -22,6 +22,7 @@ from fairwarning.cli.serve_config import read_config
 from fairwarning.cli.times import NotATime, parse_duration_ms
 from fairwarning.common.command_errors import Problem, bad_file
 from fairwarning.common.text_files import read_text
+from fairwarning.core.api_versions import BY_NAME
 from fairwarning.core.instants import DAY_MS, MINUTE_MS, SECOND_MS
 from fairwarning.core.limits import OPERATIONS_PENDING_MAX, Timing
 from fairwarning.core.refusals import Refused
@@ -250,6 +251,12 @@ def _duration_ms(value: str) -> int:
     "not know.",
 )
 @click.option(
+    "--newest-version",
+    type=click.Choice([*BY_NAME]),
+    help="Newest api-version of scheduledevents that the endpoint knows (default: 2020-07-01). "
+    "Azure does not document 2024-07-09, which OpenShift's handler asks for first.",
+)
+@click.option(
     "--lenient-post",
     is_flag=True,
     help="Accept approvals without the header `Metadata: true`, as some old programs send them.",
@@ -321,6 +328,7 @@ def serve(
     operations_max: int,
     rate: int | None,
     status: str,
+    newest_version: str | None,
     lenient_post: bool,
     proxies: tuple[str, ...],
     log_format: str,
@@ -336,6 +344,7 @@ def serve(
         activation_delay_s=delay_s,
         requests_per_second_max=rate,
         unknown_version_status=int(status),
+        newest_version=newest_version or "",
         is_header_optional_on_post=lenient_post,
         proxy_secret=_proxy_secret(proxies),
         proxy_addresses=frozenset(proxies),

@@ -16,6 +16,8 @@ class Column(Struct, frozen=True):
     title: str
     whole: bool = False
     """Whether the column is never cut, because it holds ids that people copy."""
+    wraps: bool = False
+    """Whether a long text goes on in the next line. Otherwise it is shortened with `…`."""
 
 
 class Listing(Struct, frozen=True, kw_only=True):
@@ -23,6 +25,8 @@ class Listing(Struct, frozen=True, kw_only=True):
     rows: tuple[tuple[Cell, ...], ...]
     empty: str
     """The text that is shown if there are no rows."""
+    note: str = ""
+    """A line below the table, such as the time zone of its times."""
 
 
 class Card(Struct, frozen=True, kw_only=True):
@@ -34,6 +38,8 @@ class Card(Struct, frozen=True, kw_only=True):
 
 class Lines(Struct, frozen=True, kw_only=True):
     lines: tuple[tuple[Cell, ...], ...]
+    breaks: bool = True
+    """Whether a line that is too long is broken between words."""
 
 
 Shown = Listing | Card | Lines
@@ -41,3 +47,8 @@ Shown = Listing | Card | Lines
 
 def line(text: str, style: str = "") -> Lines:
     return Lines(lines=((Cell(text, style),),))
+
+
+def hint(text: str, style: str = "") -> Lines:
+    """Return a line that ends with a command. It is not broken, so that people can copy it."""
+    return Lines(lines=((Cell(text, style),),), breaks=False)

@@ -15,7 +15,7 @@ from fairwarning.cli.common_options import Session, connected, why_option
 from fairwarning.cli.lookup import TOKEN, with_id
 from fairwarning.cli.output import echo_json
 from fairwarning.cli.table_model import Cell, Column, Listing, line
-from fairwarning.cli.tables.cells import when
+from fairwarning.cli.tables.cells import short_time, soon, zone_note
 
 _ROLES = click.Choice(["viewer", "approver", "operator", "admin"])
 _NAME_MAX = 64  # The longest name of a token.
@@ -122,11 +122,11 @@ Json = dict[str, Any]
 _COLUMNS = (
     Column("ID", whole=True),
     Column("NAME"),
-    Column("ROLE"),
-    Column("CREATED"),
+    Column("ROLE", whole=True),
+    Column("CREATED", whole=True),
     Column("BY"),
-    Column("EXPIRES"),
-    Column("LAST USED"),
+    Column("EXPIRES", whole=True),
+    Column("LAST USED", whole=True),
 )
 
 
@@ -136,10 +136,10 @@ def tokens_table(tokens: Sequence[Json], now: datetime) -> Listing:
             Cell(token["id"], "bold"),
             Cell(token["name"]),
             Cell(token["role"]),
-            when(token.get("created"), now),
+            short_time(token.get("created"), now),
             Cell(token.get("createdBy", "")),
-            when(token["expires"], now) if token.get("expires") else Cell("never", "dim"),
-            when(token["lastUsed"], now) if token.get("lastUsed") else Cell("never", "dim"),
+            soon(token.get("expires"), now) if token.get("expires") else Cell("never", "dim"),
+            soon(token.get("lastUsed"), now) if token.get("lastUsed") else Cell("never", "dim"),
         )
         for token in tokens
     )
@@ -147,4 +147,5 @@ def tokens_table(tokens: Sequence[Json], now: datetime) -> Listing:
         columns=_COLUMNS,
         rows=rows,
         empty="No tokens. Make one with `fairwarning token create --role ROLE`.",
+        note=zone_note(now),
     )

@@ -7,12 +7,14 @@ import re
 import shlex
 from collections.abc import Iterator
 from html import escape
+from textwrap import wrap
 from xml.etree import ElementTree as Xml
 
 from fairwarning.handler_check.grade import grade
 from fairwarning.handler_check.model import Point, Report, Result, Verdict
 
 MARKS = {Verdict.PASSED: "ok", Verdict.FAILED: "FAIL", Verdict.NOT_OBSERVED: "?"}
+_WIDTH_MAX = 100  # Wider lines are hard to read, however wide the terminal is.
 _NAME_WIDTH = 19  # The longest name of a case fits.
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1b1f24; --paper: #fff; --faint: #59636e;
@@ -40,19 +42,26 @@ _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]
 
 def line(result: Result) -> str:
     """Return one line, such as `FAIL  neighbour  a reboot of a neighbour only`."""
-    return f"{MARKS[result.verdict]:<4}  {result.case:<{_NAME_WIDTH}}  {result.title}"
+    return listed(f"{MARKS[result.verdict]:<4}  {result.case:<{_NAME_WIDTH}}  ", result.title)
+
+
+def listed(label: str, text: str) -> str:
+    """Return the text after its label, in lines that are broken below its first word."""
+    width = _WIDTH_MAX - len(label)
+    lines = wrap(text, width, break_long_words=False, break_on_hyphens=False) or [""]
+    return label + f"\n{' ' * len(label)}".join(lines)
 
 
 def details(result: Result) -> Iterator[str]:
-    yield f"{MARKS[result.verdict]}  {result.case}: {result.title}"
+    yield listed(f"{MARKS[result.verdict]}  {result.case}: ", result.title)
     for each in result.happened:
-        yield f"      happened  {each}"
+        yield listed("      happened  ", each)
     for point in result.points:
         if point.verdict is not Verdict.PASSED:
-            yield f"      should    {point.should}"
-            yield f"      did       {point.did}"
-            yield from (f"      seen      {each}" for each in point.evidence)
-    yield f"      matters   {result.why}"
+            yield listed("      should    ", point.should)
+            yield listed("      did       ", point.did)
+            yield from (listed("      seen      ", each) for each in point.evidence)
+    yield listed("      matters   ", result.why)
     if result.verdict is Verdict.FAILED and result.output:
         yield "      the end of what it printed:"
         yield from (f"        {each}" for each in result.output.splitlines())
@@ -80,7 +89,11 @@ def full_text(report: Report, *, with_table: bool = True) -> str:
                     (cases[1:] for cases in crashes.values() if each.case == cases[0]), ()
                 )
                 if others:
-                    lines += [f"      the same crash fails {len(others)} more: {', '.join(others)}"]
+                    lines += [
+                        listed(
+                            f"      the same crash fails {len(others)} more: ", ", ".join(others)
+                        )
+                    ]
     return "\n".join([*lines, "", summary(report), grade(report).text])
 
 

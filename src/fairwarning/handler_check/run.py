@@ -22,6 +22,8 @@ from fairwarning.handler_check.model import CaseRequest, Point, Report, Result, 
 from fairwarning.handler_check.namespace import ENDPOINT, NoNamespaces, new_network
 from fairwarning.testing.server_loop import read_fleet
 
+BROKEN = "the check itself broke"
+"""What the report says when a worker crashed. No handler is to blame for it."""
 _STOP_S_MAX = 5.0
 """How long a worker may take to stop its server and its handler before it is killed."""
 _CASE_PATIENCES_MAX = 60
@@ -230,7 +232,7 @@ def _stop(process: "subprocess.Popen[bytes]") -> None:
 def _broken(request: CaseRequest, error: str, took_s: float) -> Result:
     """Return the failed result of a worker that crashed. It says that the check is at fault."""
     case = CASES.get(request.case, FIRST_POLL)
-    did = f"the check itself broke: {error}; this is a bug of Fairwarning or of this machine"
+    did = f"{BROKEN}: {error}; this is a bug of Fairwarning or of this machine"
     return Result(
         case=case.name,
         title=case.title,

@@ -23,6 +23,10 @@ PHASE_STYLES = {
 }
 
 
+ID_LENGTH_MIN = 8
+"""So many characters of an event's id are shown in tables. By chance, no other event has them."""
+
+
 def when(text: str | None, now: datetime, zone: tzinfo | None = None) -> Cell:
     """Return the time in absolute and relative form. The cell is empty if there is no time.
 
@@ -41,6 +45,13 @@ def not_before(event: Mapping[str, Any], now: datetime) -> Cell:
     return when(event["notBefore"], now)
 
 
+def short_not_before(event: Mapping[str, Any], now: datetime) -> Cell:
+    """Return the same for a narrow column."""
+    if event["phase"] in FINISHED:
+        return short_time(event["notBefore"], now)
+    return soon(event["notBefore"], now)
+
+
 def short_time(text: str | None, now: datetime, zone: tzinfo | None = None) -> Cell:
     """Return the time for a narrow column: without the date if it is today, else without seconds.
 
@@ -52,6 +63,27 @@ def short_time(text: str | None, now: datetime, zone: tzinfo | None = None) -> C
     if local.date() == today.date():
         return Cell(f"{local:%H:%M:%S}")
     return Cell(f"{local:%d %b %H:%M}" if local.year == today.year else f"{local:%Y-%m-%d %H:%M}")
+
+
+def soon(text: str | None, now: datetime, zone: tzinfo | None = None) -> Cell:
+    """Return the time for a narrow column, and how far away it is. `zone_note` says the zone."""
+    if not text:
+        return Cell("")
+    return Cell(f"{short_time(text, now, zone).text}, {relative(from_wire(text), now)}")
+
+
+def zone_note(now: datetime, zone: tzinfo | None = None) -> str:
+    """Return the line below a table whose times do not name their zone."""
+    return f"Times are in {getattr(zone, 'key', None) or now.astimezone(zone).tzname()}."
+
+
+def short_ids(ids: Iterable[str]) -> dict[str, str]:
+    """Return the beginning of each id that is enough to name it, as commands take it."""
+    distinct = set(ids)
+    length = ID_LENGTH_MIN
+    while len({each[:length] for each in distinct}) < len(distinct):
+        length += 1
+    return {each: each[:length] for each in distinct}
 
 
 def phase(name: str) -> Cell:

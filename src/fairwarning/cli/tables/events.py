@@ -5,7 +5,15 @@ from datetime import datetime
 from typing import Any
 
 from fairwarning.cli.table_model import Card, Cell, Column, Lines, Listing, Shown
-from fairwarning.cli.tables.cells import not_before, phase, short_scopes, when
+from fairwarning.cli.tables.cells import (
+    not_before,
+    phase,
+    short_ids,
+    short_not_before,
+    short_scopes,
+    when,
+    zone_note,
+)
 from fairwarning.cli.tables.history import entry_line
 from fairwarning.cli.times import human_duration
 from fairwarning.common.escape import several
@@ -14,28 +22,29 @@ Json = dict[str, Any]
 
 _COLUMNS = (
     Column("ID", whole=True),
-    Column("TYPE"),
-    Column("INSTANCES"),
-    Column("PHASE"),
-    Column("NOT BEFORE"),
+    Column("TYPE", whole=True),
+    Column("INSTANCES", wraps=True),
+    Column("PHASE", whole=True),
+    Column("NOT BEFORE", whole=True),
     Column("SCOPE"),
 )
 
 
 def events_table(events: Sequence[Json], now: datetime, *, empty: str) -> Listing:
     names = short_scopes(event["scope"] for event in events)
+    ids = short_ids(event["id"] for event in events)
     rows = tuple(
         (
-            Cell(event["id"], "bold"),
+            Cell(ids[event["id"]], "bold"),
             Cell(kind_of(event)),
             Cell(several(event["resources"])),
             phase(event["phase"]),
-            not_before(event, now),
+            short_not_before(event, now),
             Cell(names[event["scope"]]),
         )
         for event in events
     )
-    return Listing(columns=_COLUMNS, rows=rows, empty=empty)
+    return Listing(columns=_COLUMNS, rows=rows, empty=empty, note=zone_note(now))
 
 
 def event_card(event: Json, now: datetime) -> Card:

@@ -13,19 +13,19 @@ Json = dict[str, Any]
 _SCOPES = (
     Column("SCOPE"),
     Column("INSTANCES"),
-    Column("UPDATE DOMAINS"),
+    Column("DOMAINS"),
     Column("WATCHED"),
     Column("EVENTS"),
     Column("LOCATION"),
     Column("DRIVER"),
-    Column("MODEL"),
+    Column("MODEL", wraps=True),
 )
 _INSTANCES = (
     Column("INSTANCE"),
     Column("SCOPE"),
     Column("UD"),
     Column("FD"),
-    Column("ADDRESSES"),
+    Column("ADDRESSES", wraps=True),
     Column("POWER"),
     Column("PRIORITY"),
 )

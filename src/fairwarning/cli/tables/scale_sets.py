@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from fairwarning.cli.table_model import Card, Cell, Shown, line
+from fairwarning.cli.table_model import Card, Cell, Shown, hint, line
 from fairwarning.cli.tables.events import events_table
 from fairwarning.cli.times import human_duration, parse_duration_ms
 from fairwarning.common.escape import counted, several
@@ -35,8 +35,8 @@ def model_page(scopes: Sequence[Json]) -> list[Shown]:
             ("behind", Cell(several(behind, 20))),
         ),
     )
-    hint = f"They keep their own until you upgrade them: fairwarning upgrade {name}"
-    return [card, line(hint, "dim")] if behind else [card]
+    how = f"They keep their own until you upgrade them: fairwarning upgrade {name}"
+    return [card, hint(how, "dim")] if behind else [card]
 
 
 def upgraded_page(names: Sequence[str]) -> list[Shown]:

@@ -1,0 +1,1 @@
+"""Tools that try the handler check itself."""
