@@ -1,10 +1,7 @@
 """`fairwarning serve` runs the whole service in one process."""
 
-import asyncio
 import os
 import resource
-import signal
-from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -14,11 +11,12 @@ import click
 import uvloop
 
 from fairwarning import logs
-from fairwarning.boot import BadStoreUrl, default_store_url
+from fairwarning.boot import default_store_url
 from fairwarning.cli.click_types import Number, host_and_port
-from fairwarning.cli.garbage import ShortCollections
-from fairwarning.cli.ready_message import Started, tell_ready
+from fairwarning.cli.ready_message import tell_ready
+from fairwarning.cli.run_node import CANNOT_START, run_node
 from fairwarning.cli.serve_config import read_config
+from fairwarning.cli.serve_workers import WORKERS_MAX, serve_with_workers
 from fairwarning.cli.times import NotATime, parse_duration_ms
 from fairwarning.common.command_errors import Problem, bad_file
 from fairwarning.common.text_files import read_text
@@ -28,8 +26,7 @@ from fairwarning.core.limits import OPERATIONS_PENDING_MAX, Timing
 from fairwarning.core.refusals import Refused
 from fairwarning.core.roster import refuse_address
 from fairwarning.drivers.catalogue import DRIVER_CATALOGUE
-from fairwarning.engine.clocks import SPEED_MAX, VirtualClock
-from fairwarning.engine.protocols import Store, StoreDown
+from fairwarning.engine.clocks import SPEED_MAX
 from fairwarning.engine.service import Rules
 from fairwarning.fleet_file.model import Fleet
 from fairwarning.fleet_file.problems import FleetProblem
@@ -37,19 +34,12 @@ from fairwarning.fleet_file.read import read_toml
 from fairwarning.logs import FORMATS
 from fairwarning.metadata.identity import is_loopback
 from fairwarning.metadata.settings import ACTIVATION_DELAY_S_MAX, EndpointRules
-from fairwarning.node import CannotListen, Node, NodeSettings, NotOnThisMachine, TlsNeeded
-from fairwarning.operator_api.own_certificate import CannotCertify
-from fairwarning.operator_api.server import BadCertificate, Tls
+from fairwarning.node import NodeSettings
+from fairwarning.operator_api.server import Tls
 from fairwarning.workers.children import CannotStart
 
-WORKERS_MAX = 64  # More processes than most machines have cores.
 _IDLE_DAYS_MAX = 366  # A year; longer would mean never.
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
-_POLL = "/vm/{}/metadata/scheduledevents?api-version=2020-07-01"
-CANNOT_START = (
-    BadCertificate, BadStoreUrl, CannotCertify, CannotListen, NotOnThisMachine, Refused, StoreDown,
-    TlsNeeded,
-)  # fmt: skip
 _EXAMPLES = """\b
 Examples:
   fairwarning serve
@@ -349,16 +339,11 @@ def serve(
         proxy_secret=_proxy_secret(proxies),
         proxy_addresses=frozenset(proxies),
     )
-    if (certificate is None) != (key is None):
-        raise click.UsageError("--tls-certificate and --tls-key belong together; give both")
+    tls = _tls(certificate, key)
     if azure is not None and no_azure:
         raise click.UsageError("--azure and --no-azure exclude each other; give one")
-    if workers and (clock == "virtual" or clock_speed):
-        raise click.UsageError("--workers needs the system's clock; leave --clock out")
-    if workers and store_url == "memory:":
-        raise click.UsageError(
-            "--workers needs a store that outlives a process; use sqlite:///PATH"
-        )
+    if workers:
+        _refuse_for_workers(store_url, has_own_time=clock == "virtual" or bool(clock_speed))
     logs.set_up(log_format, log_level)
     try:
         settings = NodeSettings(
@@ -372,7 +357,7 @@ def serve(
             ),
             is_clock_virtual=clock == "virtual",
             clock_speed=clock_speed or 0,
-            tls=None if certificate is None or key is None else Tls(certificate, key),
+            tls=tls,
             public_url=public_url,
             azure=azure or (None if no_azure or certificate else _next_to(control)),
             is_azure_optional=azure is None,
@@ -380,17 +365,35 @@ def serve(
             fleet=None if fleet_file is None else read_fleet(fleet_file),
             makes_starter_fleet=not empty,
         )
-        raise_file_limit()
-        on_ready = partial(tell_ready, store_url=settings.store_url, as_json=as_json)
-        if workers:
-            # It needs this module, and most servers have no workers.
-            from fairwarning.cli.serve_workers import serve_with_workers  # noqa: PLC0415
-
-            serve_with_workers(settings, workers, on_ready)
-        else:
-            uvloop.run(run_node(settings, on_ready))
+        _run(settings, workers, as_json=as_json)
     except (*CANNOT_START, CannotStart) as problem:
         raise Problem(str(problem)) from None
+
+
+def _tls(certificate: Path | None, key: Path | None) -> Tls | None:
+    """Return the files of TLS, or None without both. Raises `click.UsageError` for only one."""
+    if (certificate is None) != (key is None):
+        raise click.UsageError("--tls-certificate and --tls-key belong together; give both")
+    return None if certificate is None or key is None else Tls(certificate, key)
+
+
+def _refuse_for_workers(store_url: str | None, *, has_own_time: bool) -> None:
+    """Raise `click.UsageError` if this server cannot have workers."""
+    if has_own_time:
+        raise click.UsageError("--workers needs the system's clock; leave --clock out")
+    if store_url == "memory:":
+        raise click.UsageError(
+            "--workers needs a store that outlives a process; use sqlite:///PATH"
+        )
+
+
+def _run(settings: NodeSettings, workers: int, *, as_json: bool) -> None:
+    raise_file_limit()
+    on_ready = partial(tell_ready, store_url=settings.store_url, as_json=as_json)
+    if workers:
+        serve_with_workers(settings, workers, on_ready)
+    else:
+        uvloop.run(run_node(settings, on_ready))
 
 
 def _next_to(control: tuple[str, int]) -> tuple[str, int] | None:
@@ -415,36 +418,6 @@ def _proxy_secret(proxies: tuple[str, ...]) -> str:
         except Refused as refused:
             raise click.UsageError(f"--proxy: {refused}") from None
     return secret if proxies else ""
-
-
-async def run_node(settings: NodeSettings, on_ready: Callable[[Started], None]) -> None:
-    """Run a node until SIGTERM or SIGINT."""
-    stopping = asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, stopping.set)
-    async with Node(settings) as node:
-        poll = await _example(node.store)
-        ShortCollections().begin()
-        on_ready(
-            Started(
-                metadata_urls=node.metadata_urls,
-                control_url=node.control_url,
-                azure_url=node.azure_url,
-                azure_trouble=node.azure_trouble,
-                has_starter_fleet=node.has_starter_fleet,
-                poll=poll,
-                clock_speed=node.clock.speed if isinstance(node.clock, VirtualClock) else None,
-            )
-        )
-        await stopping.wait()
-
-
-async def _example(store: Store) -> str | None:
-    """Return the path of a poll of any instance, or None if the fleet is empty."""
-    for scope in await store.scopes(limit=100):
-        for instance in scope.roster.live:
-            return _POLL.format(instance.name)
-    return None
 
 
 def raise_file_limit() -> None:

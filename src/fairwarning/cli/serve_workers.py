@@ -13,7 +13,7 @@ import msgspec
 
 from fairwarning.cli.garbage import ShortCollections
 from fairwarning.cli.ready_message import Started
-from fairwarning.cli.serve import CANNOT_START, WORKERS_MAX, run_node
+from fairwarning.cli.run_node import CANNOT_START, run_node
 from fairwarning.metadata.server import url_of
 from fairwarning.node import CannotListen, NodeSettings, WorkerSockets
 from fairwarning.operator_api.server import bound
@@ -23,6 +23,7 @@ from fairwarning.workers.shared_addresses import open_for_workers
 from fairwarning.workers.supervisor import Supervisor
 from fairwarning.workers.worker import WorkerSettings, run_worker
 
+WORKERS_MAX = 64  # More processes than most machines have cores.
 ENGINE = "the engine"
 
 
