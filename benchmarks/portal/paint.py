@@ -3,16 +3,15 @@
 For each page: the first contentful paint from the start of the navigation, each time in a browser
 that has nothing of ours in its cache, the elements of the page, and its bytes. Then the time from
 the last key of a search in the fleet to the frame that shows it, with the page's own pause of
-150 ms for more keys, and the time of another zoom of the timeline. The peer is a plain page of the
-same server, which is what the browser itself takes. `python -m benchmarks.portal.paint 10000`
-measures one size.
+150 ms for more keys, and from a click on another zoom of the timeline to the frame that shows it.
+The peer is a plain page of the same server, which is what the browser itself takes.
+`python -m benchmarks.portal.paint 10000` measures one size.
 """
 
 import shutil
 import statistics
 import sys
 import tempfile
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -20,7 +19,8 @@ from typing import NamedTuple
 import uvloop
 from playwright.async_api import Browser, Page, async_playwright
 
-from benchmarks.portal.live import ME, fleet
+from benchmarks.portal.live import ME, SCOPE_INSTANCES, fleet
+from fairwarning.cli.garbage import ShortCollections
 from fairwarning.core.resources import ScaleSet
 from fairwarning.node import Node
 
@@ -52,6 +52,16 @@ SEARCH = """text => new Promise(done => {
   field.value = text;
   field.dispatchEvent(new InputEvent("input", { bubbles: true }));
 })"""
+ZOOM = """() => new Promise(done => {
+  const began = performance.now();
+  const watching = new MutationObserver(() => {
+    if (!document.querySelector('#zoom-week[aria-current="true"]')) return;
+    watching.disconnect();
+    requestAnimationFrame(() => done(performance.now() - began));
+  });
+  watching.observe(document.body, { childList: true, subtree: true });
+  document.getElementById("zoom-week").click();
+})"""
 
 
 class Painted(NamedTuple):
@@ -74,10 +84,7 @@ async def paint(browser: Browser, base: str, path: str) -> Painted:
 
 async def zoom(page: Page) -> float:
     await page.goto("/?zoom=hour")
-    began = time.perf_counter()
-    await page.locator("#zoom-week").click()
-    await page.locator('#zoom-week[aria-current="true"]').wait_for()
-    return (time.perf_counter() - began) * 1000
+    return float(await page.evaluate(ZOOM))
 
 
 async def search(page: Page, number: int) -> float:
@@ -91,11 +98,14 @@ async def main() -> None:
             executable_path=shutil.which("chromium"), args=["--no-sandbox"]
         )
         for instances in [int(each) for each in sys.argv[1:]] or SIZES:
-            print(f"{instances} instances, {PENDING} events")
+            tell(f"{instances} instances, {PENDING} events: setting up")
             with tempfile.TemporaryDirectory() as folder:
                 async with fleet(Path(folder), instances, PENDING) as node:
                     await add_scale_sets(node, instances // 10_000)
-                    await measure(browser, node.control_url)
+                    collections = ShortCollections()  # As `serve` does.
+                    collections.begin()
+                    await measure(browser, node.control_url, sets=instances // SCOPE_INSTANCES)
+                    collections.end()
         await browser.close()
 
 
@@ -105,24 +115,30 @@ async def add_scale_sets(node: Node, count: int) -> None:
     await node.engine.declare(sets, by=ME)
 
 
-async def measure(browser: Browser, base: str) -> None:
+async def measure(browser: Browser, base: str, *, sets: int) -> None:
     took: dict[str, list[Painted]] = {each: [] for each in (PEER, *PAGES)}
-    for _ in range(ROUNDS):
+    for number in range(ROUNDS):
+        tell(f"  round {number + 1} of {ROUNDS}")
         for path, so_far in took.items():
             so_far.append(await paint(browser, base, path))
     for path, found in took.items():
         last = found[-1]
-        print(
+        tell(
             f"  {path:20} first paint {line([each.took_ms for each in found])}; "
             f"{last.elements} elements, {last.size / 1000:.0f} kB"
         )
     context = await browser.new_context(base_url=base)
     page = await context.new_page()
-    # Numbers of two digits: `set1` would find ten more.
-    searches = [await search(page, number) for number in range(20, 20 + ROUNDS)]
-    print(f"  search in the fleet: {line(searches)}")
-    print(f"  another zoom: {line([await zoom(page) for _ in range(ROUNDS)])}")
+    # The last sets, because `set1` would find ten more, and `set99` as well if there are 1,000.
+    searches = [await search(page, number) for number in range(sets - ROUNDS, sets)]
+    tell(f"  search in the fleet: {line(searches)}")
+    tell(f"  another zoom: {line([await zoom(page) for _ in range(ROUNDS)])}")
     await context.close()
+
+
+def tell(text: str) -> None:
+    """Print at once, also into a file, so that a long run shows how far it is."""
+    print(text, flush=True)
 
 
 def line(took_ms: Sequence[float]) -> str:

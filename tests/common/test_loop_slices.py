@@ -2,7 +2,7 @@
 
 import asyncio
 
-from fairwarning.common.loop_slices import SLICE_ITEMS, map_in_slices
+from fairwarning.common.loop_slices import CHEAP_ITEMS, SLICE_ITEMS, filter_in_slices, map_in_slices
 from tests.support.loop_turns import turns_beside
 
 
@@ -29,3 +29,12 @@ async def test_a_short_list_costs_no_turn_of_the_loop() -> None:
         return found
 
     assert len(await short()) == SLICE_ITEMS - 1
+
+
+async def test_a_filter_keeps_the_order_and_lets_other_work_run() -> None:
+    async def odd() -> None:
+        found = await filter_in_slices(lambda each: each % 2 == 1, range(3 * CHEAP_ITEMS + 4))
+        assert found == list(range(1, 3 * CHEAP_ITEMS + 4, 2))
+
+    assert await turns_beside(odd()) >= 3
+    assert await filter_in_slices(bool, []) == []

@@ -10,6 +10,7 @@ from fairwarning.core.api_versions import NEWEST
 from fairwarning.core.commands import BeginAnew, Schedule
 from fairwarning.core.instants import Instant
 from fairwarning.core.model import EventType, Scope, ScopeId
+from fairwarning.engine import document_views
 from fairwarning.engine.clocks import VirtualClock
 from fairwarning.engine.document_views import OtherPast, Views
 from fairwarning.engine.protocols import Receipt
@@ -19,6 +20,7 @@ from fairwarning.engine.step_back import StepBack
 from tests.core.builders import event_id, names
 from tests.engine.harness import ME, Rig
 from tests.engine.shared_store import SharedStore
+from tests.support.loop_turns import turns_beside
 from tests.support.patience import HANG_S
 
 NOTHING_LOST = StepBack(common_ms=Instant(10**15), lost=frozenset())
@@ -223,11 +225,40 @@ async def test_an_instance_that_is_gone_is_known_as_deleted_until_it_comes_again
 async def test_scopes_are_found_by_any_part_of_a_name_whatever_its_case() -> None:
     rig = await alone()
     rig.views.put(replace(await rig.stored(), id=ScopeId("sub/Shop")))
-    assert rig.views.search("b/shop") == ["sub/Shop"]
+    assert await rig.views.search("b/shop") == ["sub/Shop"]
     for text in ("WEB-3", "web-3"):
-        assert rig.views.search(text) == [rig.scope_id, "sub/Shop"]
-    assert rig.views.search(rig.scope_id.upper()) == [rig.scope_id]
-    assert rig.views.search("web-9") == []
+        assert await rig.views.search(text) == [rig.scope_id, "sub/Shop"]
+    assert await rig.views.search(rig.scope_id.upper()) == [rig.scope_id]
+    assert await rig.views.search("web-9") == []
+
+
+async def test_polls_are_answered_while_a_large_fleet_is_searched_or_counted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rig = await alone()
+    scopes = 20
+    for number in range(scopes):
+        rig.views.put(replace(await rig.stored(), id=ScopeId(f"sub/shop{number}")))
+    monkeypatch.setattr(document_views, "SEARCH_SLICE", 1)
+    assert await turns_beside(rig.views.search("web-9")) >= scopes
+    assert await turns_beside(rig.views.summary()) >= scopes
+    assert (await rig.views.summary()).scopes == scopes + 1
+
+
+async def test_a_scope_that_goes_during_a_search_is_left_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rig = await alone()
+    gone = [ScopeId(f"sub/shop{number}") for number in range(1_000)]
+    for id in gone:
+        rig.views.put(replace(await rig.stored(), id=id))
+    monkeypatch.setattr(document_views, "SEARCH_SLICE", 1)
+    search = asyncio.create_task(rig.views.search("web-3"))
+    await asyncio.sleep(0)
+    rig.views.begin_era(NOTHING_LOST)
+    await rig.views.reload()
+    assert not search.done()
+    assert gone[-1] not in await search
 
 
 async def test_only_activated_scopes_of_test_fleets_have_documents_to_spoil() -> None:

@@ -24,6 +24,9 @@ class Reader:
         """The form of `page` that goes to `path`; gives what is said afterwards."""
         text = (await self.client.get(page)).text
         form = re.search(rf'<form[^>]*action="{re.escape(path)}".*?</form>', text, re.S)
+        button = re.search(rf'<button[^>]* form="(.*?)" formaction="{re.escape(path)}"', text)
+        if button is not None:
+            form = re.search(rf'<form id="{button[1]}".*?</form>', text, re.S)
         assert form is not None, f"{page} has no form for {path}"
         hidden = dict(re.findall(r'type="hidden" name="([^"]+)" value="([^"]*)"', form[0]))
         sent = {**{name: html.unescape(value) for name, value in hidden.items()}, **fields}

@@ -37,8 +37,8 @@ async def test_the_preview_names_who_is_affected_and_changes_nothing(
     first, second = await rig.schedule("web-0"), await rig.schedule("db")
     page = await send(client, "/events/chosen/preview", first["id"], second["id"])
     assert page.status_code == 200
-    assert "Approve 2 event(s)?" in page.text
-    assert "2 instance(s) are affected" in page.text
+    assert "Approve 2 events?" in page.text
+    assert "Instances affected: 2." in page.text
     assert set((await phases(rig)).values()) == {"scheduled"}
 
 
@@ -49,7 +49,7 @@ async def test_the_chosen_events_are_approved_and_the_others_wait(
     chosen = [each["id"] for each in events[:2]]
     answer = await send(client, "/events/chosen/approve", *chosen)
     assert answer.status_code == 303
-    assert "2 event(s) are approved" in (await client.get("/")).text
+    assert "2 events are approved" in (await client.get("/")).text
     assert await phases(rig) == {
         events[0]["id"]: "started",
         events[1]["id"]: "started",
@@ -64,7 +64,7 @@ async def test_one_that_is_gone_does_not_stop_the_others(
     await rig.post(f"/events/{first['id']}/cancel", {})
     await send(client, "/events/chosen/approve", first["id"], second["id"])
     said = (await client.get("/")).text
-    assert "1 event(s) are approved" in said
+    assert "1 event is approved" in said
     assert f"{first['id'][:8]} is not:" in said
     assert (await phases(rig))[second["id"]] == "started"
 

@@ -5,9 +5,10 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from fairwarning.operator_api.schemas import Entry
+from fairwarning.operator_api.to_schema import event_of
 from fairwarning.portal import shell_commands
 from fairwarning.portal.pages.events import name_of, steps
-from fairwarning.portal.time_zones import local, rfc3339_of, zone_of
+from fairwarning.portal.time_zones import local, rfc3339_of, with_local_times, zone_of
 from tests.portal.test_timeline import event
 
 POLL = "/metadata/scheduledevents?api-version=2020-07-01"
@@ -63,6 +64,13 @@ def test_times_are_read_and_said_in_the_readers_zone() -> None:
     assert rfc3339_of("tomorrow", berlin) is None
 
 
+def test_a_sentence_of_the_journal_has_its_times_in_the_readers_zone() -> None:
+    said = "Freeze of db announced for 2026-11-18 23:28:53 UTC"
+    found = with_local_times(said, zone_of("Europe/Berlin"))
+    assert found == "Freeze of db announced for Thu 19 Nov 2026, 00:28:53 CET"
+    assert with_local_times("started (approved)", zone_of("UTC")) == "started (approved)"
+
+
 def entry(kind: str, second: int, *, why: str = "", by: str = "operator:ada", **data: str) -> Entry:
     at = f"2026-11-16T09:30:{second:02}.000Z"
     return Entry(
@@ -71,7 +79,7 @@ def entry(kind: str, second: int, *, why: str = "", by: str = "operator:ada", **
 
 
 def test_a_lease_that_is_renewed_again_and_again_is_one_step() -> None:
-    found = event()
+    found = event_of(*event())
     found.timeline = [
         entry("Started", 0, cause="due"),
         *(entry("LeaseRenewed", n, by="engine:engine") for n in (10, 20, 30)),
@@ -83,7 +91,7 @@ def test_a_lease_that_is_renewed_again_and_again_is_one_step() -> None:
 
 
 def test_the_reason_for_a_commit_is_told_once() -> None:
-    found = event()
+    found = event_of(*event())
     found.timeline = [
         entry("Approved", 5, why="drained"),
         entry("Started", 5, why="drained", cause="approved"),
@@ -93,7 +101,7 @@ def test_the_reason_for_a_commit_is_told_once() -> None:
 
 
 def test_what_the_scope_did_is_no_part_of_the_events_story() -> None:
-    found = event()
+    found = event_of(*event())
     found.timeline = [entry("DocumentChanged", 1), entry("Seen", 2, name="web-0")]
     assert [(each.kind, each.name) for each in steps(found)] == [("Seen", "web-0")]
 

@@ -85,7 +85,7 @@ async def _read(arm: Arm, id: ScopeId) -> Scope | None:
 
 async def find_vm(arm: Arm, subscription: str, group: str, name: str) -> FleetInstance | None:
     """Finds a VM, which may be standalone, in an availability set or in a flexible scale set."""
-    for id in _ids_with(arm, subscription, group, name):
+    for id in await _ids_with(arm, subscription, group, name):
         scope = await _read(arm, id)
         for each in () if scope is None else vms_in(scope):
             if each.instance.name.lower() == name.lower():
@@ -103,9 +103,9 @@ def vms_in(scope: Scope) -> Iterator[FleetInstance]:
         yield from (FleetInstance(scope, each) for each in scope.roster.live)
 
 
-def _ids_with(arm: Arm, subscription: str, group: str, name: str) -> list[ScopeId]:
+async def _ids_with(arm: Arm, subscription: str, group: str, name: str) -> list[ScopeId]:
     views = arm.control.views
     start = f"{subscription}/{group}/".lower()
     exact = [each.view.scope_id for each in views.by_name(name)]
     found = [id for id in exact if id.lower().startswith(start)]
-    return found or [id for id in views.search(name) if id.lower().startswith(start)]
+    return found or [id for id in await views.search(name) if id.lower().startswith(start)]

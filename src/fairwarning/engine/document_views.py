@@ -318,14 +318,13 @@ class Views:
             self._resources_at = at
         return self._resources
 
-    def search(self, text: str) -> list[ScopeId]:
+    async def search(self, text: str) -> list[ScopeId]:
         """Return the scopes with this text in their id or an instance's name, in any case."""
-        wanted = text.lower()
-        return sorted(
-            id
-            for id in self.ids()
-            if wanted in id.lower() or any(wanted in name.lower() for name in self._members[id])
-        )
+        wanted, found = text.lower(), list[ScopeId]()
+        async for id, members in self._in_slices():
+            if wanted in id.lower() or any(wanted in name.lower() for name in members):
+                found.append(id)
+        return sorted(found)
 
     async def find_names(self, text: str, limit: int) -> list[str]:
         """Return at most `limit` names of instances that contain the text, in upper or lower case.
@@ -361,14 +360,27 @@ class Views:
         """Return the views that were asked since the last note, or that have a waiting poll."""
         return [each for each in self._views.values() if each.is_asked or each.listeners]
 
-    def summary(self) -> "Summary":
+    async def summary(self) -> "Summary":
         """Return the size of the fleet, and how many instances have polled this node."""
-        sizes = [members for members in self._members.values() if members]
-        return Summary(
-            scopes=len(self.ids()),
-            instances=sum(map(len, sizes)),
-            polling=sum(bool(each.polls) for members in sizes for each in members.values()),
-        )
+        scopes = instances = polling = 0
+        async for _, members in self._in_slices():
+            scopes += 1
+            instances += len(members)
+            polling += len([each for each in members.values() if each.polls])
+        return Summary(scopes=scopes, instances=instances, polling=polling)
+
+    async def _in_slices(self) -> AsyncIterator[tuple[ScopeId, Mapping[InstanceName, Member]]]:
+        """Yield each scope with its instances. Other work of the loop runs after each slice."""
+        passed = 0
+        for id in self.ids():
+            members = self._members.get(id)
+            if members is None:
+                continue  # It was removed while other work ran.
+            yield id, members
+            passed += 1 + len(members)
+            if passed >= SEARCH_SLICE:
+                passed = 0
+                await asyncio.sleep(0)
 
     def sample(self, now_s: float, since_s: float) -> None:
         """Update the polling rate of each instance that has polled since the last sample."""

@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from importlib.resources import files
 from urllib.parse import parse_qs, quote
 
@@ -117,7 +117,8 @@ class Portal:
 
     async def _unknown(self, request: Request) -> Response:
         problem = Problem(404, "no-such-path", self._layout.t("problem.no-such-page"))
-        return await self._layout.bare("plain_problem.html", 404, problem=problem)
+        title = self._layout.t("problem.no-such-page-title")
+        return await self._layout.bare("plain_problem.html", 404, problem=problem, title=title)
 
     async def _stream(self, request: Request) -> Response:
         try:
@@ -201,9 +202,8 @@ def _given_once(fields: Mapping[str, Sequence[str]]) -> dict[str, str]:
 
 async def _asset(request: Request) -> Response:
     name = request.path_params["name"]
-    media_type = _TYPES.get(name.rpartition(".")[2])
-    found = files("fairwarning.portal") / "static" / name
-    if media_type is None or "/" in name or not found.is_file():
+    found = _assets().get(name)
+    if found is None:
         return Response(status_code=404)
     headers = {
         **HEADERS,
@@ -211,7 +211,15 @@ async def _asset(request: Request) -> Response:
         if "v" in request.query_params
         else "no-cache",
     }
-    return Response(found.read_bytes(), media_type=media_type, headers=headers)
+    return Response(found, media_type=_TYPES[name.rpartition(".")[2]], headers=headers)
+
+
+@cache
+def _assets() -> Mapping[str, bytes]:
+    """Return the files of static/. They are few and small, and a page waits for them."""
+    folder = files("fairwarning.portal") / "static"
+    known = [each for each in folder.iterdir() if each.name.rpartition(".")[2] in _TYPES]
+    return {each.name: each.read_bytes() for each in known}
 
 
 def _ways_back(pages: Sequence[Page]) -> Iterator[Route]:

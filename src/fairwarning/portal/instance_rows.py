@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from urllib.parse import urlencode
 
 from fairwarning.core.lifecycle import number_of
 from fairwarning.core.model import Instance, Phase, Power, Scope
@@ -10,6 +9,7 @@ from fairwarning.engine.document_views import Views
 from fairwarning.operator_api import schemas
 from fairwarning.operator_api.to_schema import instance_of
 from fairwarning.portal.page_context import PageContext
+from fairwarning.portal.row_pages import RowPage, row_page
 
 ROWS = 25  # A row has 14 elements, and a page is to have at most 600.
 
@@ -18,45 +18,23 @@ ROWS = 25  # A row has 14 elements, and a page is to have at most 600.
 class InstanceRows:
     rows: Sequence[tuple[str, schemas.Instance]]
     """The instances, each with the id of its scope."""
-    first: int
-    """The number of the first row, counted from 0."""
-    count: int
-    """How many instances there are on all pages."""
-    before: str
-    """The query of the page before; empty if there is none."""
-    after: str
+    page: RowPage
     marked: str
     """The name of the instance whose row is marked; empty if there is none."""
-
-    @property
-    def last(self) -> int:
-        return self.first + len(self.rows)
 
 
 def instance_rows(context: PageContext, scopes: Sequence[Scope], views: Views) -> InstanceRows:
     """Return the page that the query asks for: `from` is a row, `instance` a name to be shown."""
     everyone = sorted(((scope, each) for scope in scopes for each in scope.roster.live), key=_order)
     marked = context.query.get("instance", "")
-    first = _asked_row(context, everyone, marked)
-    page = everyone[first : first + ROWS]
+    row = next((at for at, (_, each) in enumerate(everyone) if each.name == marked), 0)
+    page = row_page(context, len(everyone), ROWS, shows=row)
+    shown = everyone[page.first : page.last]
     return InstanceRows(
-        rows=[(scope.id, instance_of(scope, each, views)) for scope, each in page],
-        first=first,
-        count=len(everyone),
-        before="?" + urlencode({"from": max(0, first - ROWS)}) if first else "",
-        after="?" + urlencode({"from": first + ROWS}) if first + ROWS < len(everyone) else "",
+        rows=[(scope.id, instance_of(scope, each, views)) for scope, each in shown],
+        page=page,
         marked=marked,
     )
-
-
-def _asked_row(
-    context: PageContext, everyone: Sequence[tuple[Scope, Instance]], marked: str
-) -> int:
-    wanted = context.query.get("from", "")
-    if wanted.isascii() and wanted.isdigit() and len(wanted) < 8:
-        return min(int(wanted), max(0, len(everyone) - 1))
-    row = next((at for at, (_, each) in enumerate(everyone) if each.name == marked), 0)
-    return row - row % ROWS
 
 
 def _order(member: tuple[Scope, Instance]) -> tuple[int, str, int, str]:

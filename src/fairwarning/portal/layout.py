@@ -94,7 +94,7 @@ class Layout:
 
     async def bare(self, template: str, status: int = 200, **values: Any) -> Response:
         """Render a page for a visitor who has not logged in."""
-        body = (await self._template(template)).render(**values)
+        body = (await self._template(template)).render(**{"title": "", **values})
         return HTMLResponse(body, status, headers=HEADERS)
 
     async def _template(self, name: str) -> Template:
@@ -166,6 +166,11 @@ def duration(text: str) -> str:
     return span((parse_iso_duration_ms(text) or 0) / 1000)
 
 
+def thousands(number: int) -> str:
+    """Return a number like `10,048`."""
+    return f"{number:,}"
+
+
 FILTERS: dict[str, Callable[..., Any]] = {
     "when": when,
     "span": span,
@@ -174,5 +179,6 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "minutes": minutes,
     "duration": duration,
     "state": state_of,
+    "thousands": thousands,
     "code": with_code,
 }

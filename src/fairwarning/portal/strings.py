@@ -18,9 +18,13 @@ class Texts:
     def __call__(self, key: str, /, **values: object) -> str:
         """Return the text of a key with the values filled in, as in `t("time.ago", span="5 s")`.
 
-        A part between backticks becomes an element `code`.
+        For a `count` of 1, it is the text of `KEY-one` if there is one. A part between backticks
+        becomes an element `code`.
         """
-        text = with_code(self._texts[key])
+        chosen = self._texts[key]
+        if values.get("count") == 1:
+            chosen = self._texts.get(f"{key}-one", chosen)
+        text = with_code(chosen)
         return text.format(**values) if values else text
 
     def known(self) -> list[str]:

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
 ZONE = "fairwarning-zone"
+_UTC_TIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC")
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+){0,2}")
 
 
@@ -21,6 +22,11 @@ def zone_of(name: str | None) -> ZoneInfo:
 def local(text: str, zone: ZoneInfo) -> str:
     """Return text like `Mon 16 Nov 2026, 10:30 CET`, for sentences without markup."""
     return datetime.fromisoformat(text).astimezone(zone).strftime("%a %d %b %Y, %H:%M:%S %Z")
+
+
+def with_local_times(text: str, zone: ZoneInfo) -> str:
+    """Return a sentence of the journal with its UTC times in the reader's zone."""
+    return _UTC_TIME.sub(lambda found: local(found[0].replace(" UTC", "Z"), zone), text)
 
 
 def rfc3339_of(text: str, zone: ZoneInfo) -> str | None:

@@ -6,13 +6,14 @@ announcement to its NotBefore, and after that its impact.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, timedelta
 from enum import StrEnum
 from zoneinfo import ZoneInfo
 
 from fairwarning.core.instants import DAY_MS, HOUR_MS, MINUTE_MS, Instant, to_datetime
-from fairwarning.core.model import EventType
-from fairwarning.operator_api.schemas import Event
+from fairwarning.core.model import Event, ScopeId
+from fairwarning.operator_api import schemas
+from fairwarning.operator_api.to_schema import event_of
 
 WIDTH = 1_000
 LABELS = 150
@@ -21,9 +22,9 @@ LANE = 26
 BAR = 14
 BOTTOM = 20
 BAR_WIDTH_MIN = 5  # A short impact must still be seen and clicked.
-# Each lane has four elements and each bar five, and a page must stay light.
-LANES_MAX = 15
-BARS_MAX = 40
+# Each lane has two elements and each bar four, and the page is to have at most 600.
+LANES_MAX = 12
+BARS_MAX = 20
 LABEL_CHARS_MAX = 16  # As many characters as fit into `LABELS`.
 TICK_ROOM = 60
 """The smallest distance between two labels, so that they do not overlap."""
@@ -59,6 +60,7 @@ class Window:
 class Impact:
     """The time from the start to the end of an event's impact, as far as both are known."""
 
+    scope: ScopeId
     event: Event
     starts_ms: int
     ends_ms: int
@@ -80,8 +82,8 @@ class Bar:
     notice_x: float
     not_before_x: float | None
     """The x of NotBefore, or None if it is outside the window."""
-    kind: EventType
-    impact: Impact
+    event: schemas.Event
+    is_over: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,25 +114,52 @@ class Chart:
     lanes_left_out: int
     bars_left_out: int
 
+    # What is drawn alike is one path and not many lines, so that the page stays light.
 
-def impact_of(event: Event, now: Instant) -> Impact:
+    @property
+    def stripes(self) -> str:
+        """The path of the background of every second lane."""
+        return " ".join(f"M0 {each.y}h{WIDTH}v{LANE}H0z" for each in self.lanes[::2])
+
+    def grid(self, *, is_day: bool) -> str:
+        """Return the path of the lines at midnights, or of those at other ticks."""
+        found = [each for each in self.ticks if each.is_day == is_day]
+        return " ".join(f"M{each.x} {TOP - 6}V{self.height - BOTTOM}" for each in found)
+
+    @property
+    def not_before(self) -> str:
+        """The path of the lines at NotBefore of each event."""
+        bars = [each for lane in self.lanes for each in lane.bars]
+        return " ".join(
+            f"M{each.not_before_x} {each.y - 3}v{BAR + 6}"
+            for each in bars
+            if each.not_before_x is not None
+        )
+
+
+def impact_of(scope: ScopeId, event: Event, now: Instant) -> Impact:
     """Return the impact. If the event ended without a start, the impact has no length."""
-    if event.ended is not None:
-        starts, ends = _ms(event.started or event.ended), _ms(event.ended)
+    ended, started = event.ended_ms, event.started_ms
+    if ended is not None:
+        starts, ends = ended if started is None else started, ended
     else:
-        starts = _ms(event.started or event.not_before)
-        ends = starts + max(event.duration_seconds, 0) * 1_000
+        starts = event.not_before_ms if started is None else started
+        ends = Instant(starts + max(event.duration_s, 0) * 1_000)
         if starts < now:
             ends = max(ends, now)
-    return Impact(event=event, starts_ms=starts, ends_ms=ends, is_over=event.ended is not None)
+    return Impact(
+        scope=scope, event=event, starts_ms=starts, ends_ms=ends, is_over=ended is not None
+    )
 
 
-def chart(events: Iterable[Event], now: Instant, zone: ZoneInfo, zoom: Zoom | None = None) -> Chart:
+def chart(
+    events: Iterable[tuple[ScopeId, Event]], now: Instant, zone: ZoneInfo, zoom: Zoom | None = None
+) -> Chart:
     """Return the chart of the events in the window. Without `zoom`, the best one is chosen.
 
     If there are too many lanes or bars, it has those that are nearest to now.
     """
-    found = [impact_of(each, now) for each in events]
+    found = [impact_of(scope, event, now) for scope, event in events]
     zoom = zoom or nearest_zoom(found, now)
     window = window_of(zoom, found, now)
     inside = sorted(
@@ -175,7 +204,7 @@ def window_of(zoom: Zoom, impacts: Sequence[Impact], now: Instant) -> Window:
     if zoom is not Zoom.ALL:
         past, ahead = _AROUND_NOW[zoom]
         return Window(now - past, now + ahead)
-    begins = min([_ms(each.event.created) for each in impacts] + [now - HOUR_MS])
+    begins = min([each.event.created_ms for each in impacts] + [now - HOUR_MS])
     ends = max([each.ends_ms for each in impacts] + [now + HOUR_MS])
     # A margin, so that the last impact does not stick to the edge.
     return Window(begins, ends + (ends - begins) // 20)
@@ -202,12 +231,12 @@ def ticks(window: Window, zone: ZoneInfo) -> tuple[Tick, ...]:
 
 
 def _is_inside(impact: Impact, window: Window) -> bool:
-    begins_ms = impact.starts_ms if impact.is_over else _ms(impact.event.created)
+    begins_ms = impact.starts_ms if impact.is_over else impact.event.created_ms
     return impact.ends_ms >= window.begins_ms and begins_ms <= window.ends_ms
 
 
 def _key(impact: Impact) -> tuple[str, int]:
-    return impact.event.scope, impact.event.update_domain
+    return impact.scope, impact.event.update_domain
 
 
 def _has_room(tick: Tick, among: Sequence[Tick]) -> bool:
@@ -232,16 +261,16 @@ def _bar(impact: Impact, y: float, window: Window) -> Bar:
     x = window.x_of(impact.starts_ms)
     is_drawn = window.begins_ms <= impact.ends_ms and impact.starts_ms <= window.ends_ms
     width = max(window.x_of(impact.ends_ms) - x, BAR_WIDTH_MIN)
-    not_before = _ms(impact.event.not_before)
+    not_before = impact.event.not_before_ms
     is_shown = window.begins_ms <= not_before <= window.ends_ms
     return Bar(
         x=min(x, WIDTH - BAR_WIDTH_MIN) if is_drawn else x,
         y=y + (LANE - BAR) / 2,
         width=round(min(width, max(WIDTH - x, BAR_WIDTH_MIN)), 1) if is_drawn else 0,
-        notice_x=min(window.x_of(_ms(impact.event.created)), x),
+        notice_x=min(window.x_of(impact.event.created_ms), x),
         not_before_x=window.x_of(not_before) if is_shown else None,
-        kind=impact.event.type,
-        impact=impact,
+        event=event_of(impact.scope, impact.event),
+        is_over=impact.is_over,
     )
 
 
@@ -249,7 +278,3 @@ def label_of(scope: str) -> str:
     """Return the label of a scope: `web`, or `workers/1` for a placement group."""
     name = "/".join(scope.split("/")[3:]) or scope
     return name if len(name) <= LABEL_CHARS_MAX else f"{name[: LABEL_CHARS_MAX - 1]}…"
-
-
-def _ms(text: str) -> int:
-    return int(datetime.fromisoformat(text).timestamp() * 1000)

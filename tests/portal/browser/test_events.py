@@ -79,15 +79,12 @@ async def test_the_timeline_and_the_questions_are_in_the_readers_zone(look: Look
     await expect(page.get_by_role("dialog")).to_contain_text(re.compile(r"\d\d:\d\d:\d\d CES?T"))
 
 
-async def test_the_timeline_says_the_same_as_a_table_that_the_keyboard_reaches(
-    look: Look, rig: Rig
-) -> None:
-    event = await rig.schedule("web-0", notice="2h")
+async def test_a_bar_says_to_a_screen_reader_what_it_draws(look: Look, rig: Rig) -> None:
+    await rig.schedule("web-0", notice="2h")
     page = await look("/")
-    await page.get_by_text("The same as a table").press("Enter")
-    link = page.locator("#timeline-table").get_by_role("link", name=event["id"][:8])
-    await link.press("Enter")
-    await expect(page.get_by_role("heading", level=1)).to_have_text("Reboot of web-0")
+    await expect(page.locator("#timeline")).to_contain_text("In Europe/Berlin time")
+    name = re.compile(r"^Reboot: web-0, Scheduled, not before .* CES?T$")
+    await expect(page.get_by_role("link", name=name)).to_be_visible()
 
 
 async def test_a_bar_leads_to_its_event_by_mouse_and_by_keyboard(look: Look, rig: Rig) -> None:
@@ -112,6 +109,20 @@ async def test_the_timeline_zooms_and_the_zoom_can_be_linked(look: Look, rig: Ri
     assert wide is not None
     assert narrow is not None
     assert wide["width"] > 10 * narrow["width"]
+    await page.go_back()
+    await expect(page.get_by_role("link", name="Hour")).to_have_attribute("aria-current", "true")
+
+
+async def test_another_zoom_loads_no_other_page(look: Look, rig: Rig) -> None:
+    await rig.schedule("web-0", notice="15m")
+    page = await look("/")
+    await page.evaluate("document.body.dataset.same = 'yes'")
+    await page.locator("#zoom-week").press("Enter")
+    await expect(page.locator("#zoom-week")).to_have_attribute("aria-current", "true")
+    await expect(page.locator("#zoom-week")).to_be_focused()
+    await expect(page.locator("body")).to_have_attribute("data-same", "yes")
+    await page.reload()
+    await expect(page.locator("#zoom-week")).to_have_attribute("aria-current", "true")
 
 
 async def test_an_open_event_tells_its_story_as_it_happens(look: Look, rig: Rig) -> None:

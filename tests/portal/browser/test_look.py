@@ -3,10 +3,36 @@
 import pytest
 from playwright.async_api import Page, expect
 
+from fairwarning.core.model import EventType, Phase
 from tests.operator_api.rig import Rig
 from tests.portal.browser.conftest import Look
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+CHIPS = [
+    *(f"badge type-{each.lower()}" for each in EventType),
+    *(f"badge phase-{each}" for each in Phase),
+    *(f"badge rollout-{each}" for each in ("running", "paused", "announced", "started",
+                                           "completed", "failed", "cancelled", "waiting")),
+    *(f"badge run-{each}" for each in ("playing", "ended", "unmet", "failed")),
+    *(f"cell {each}" for each in ("running", "scheduled", "started", "down")),
+    "badge clock",
+]  # fmt: skip
+CONTRAST = """chips => {
+  const light = color => {
+    const [r, g, b] = color.match(/[0-9.]+/g).slice(0, 3).map(Number).map(each => each / 255)
+      .map(each => each <= 0.04045 ? each / 12.92 : ((each + 0.055) / 1.055) ** 2.4);
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  return Object.fromEntries(chips.map(chip => {
+    const element = document.createElement("span");
+    element.className = chip;
+    document.querySelector("main").append(element);
+    const { color, backgroundColor } = getComputedStyle(element);
+    const [dark, pale] = [light(color), light(backgroundColor)].sort((a, b) => a - b);
+    return [chip, (pale + 0.05) / (dark + 0.05)];
+  }));
+}"""
 
 
 async def ground(page: Page) -> str:
@@ -81,3 +107,24 @@ async def test_on_a_phone_the_menu_is_folded(look: Look) -> None:
     await page.get_by_text("Menu", exact=True).click()
     await fleet.click()
     await expect(page.get_by_role("heading", name="Fleet", level=1)).to_be_visible()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+async def test_every_chip_is_readable(look: Look, scheme: str) -> None:
+    page = await look("/", color_scheme=scheme)
+    found = await page.evaluate(CONTRAST, CHIPS)
+    assert len(found) == len(CHIPS)
+    assert not {chip: ratio for chip, ratio in found.items() if ratio < 4.5}
+
+
+async def test_on_a_phone_what_is_pressed_is_large_enough(rig: Rig, look: Look) -> None:
+    await rig.schedule("web-0")
+    await rig.schedule("db")
+    page = await look("/", width=390, height=800)
+    small = await page.evaluate(
+        """() => [...document.querySelectorAll("main button:not(.sort), main input, .zoom a")]
+          .filter(each => each.checkVisibility() && each.type !== "hidden")
+          .filter(each => Math.min(each.offsetWidth || 99, each.offsetHeight || 99) < 24)
+          .map(each => each.outerHTML)"""
+    )
+    assert not small

@@ -8,8 +8,15 @@ from playwright.async_api import Page, expect
 
 from tests.operator_api.rig import Rig
 from tests.portal.browser.conftest import Look
+from tests.portal.browser.test_axe import fill, paths
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+WITHOUT_TOOLS = """() => [...document.querySelectorAll("main table")].filter(table => {
+  if (!table.tHead) return true;
+  const tools = table.closest(".scroll").previousElementSibling;
+  return table.tBodies[0].rows.length > 1 && !tools?.matches(".table-tools");
+}).map(table => table.closest("[id]").id)"""
 
 
 async def filled(rig: Rig, look: Look) -> Page:
@@ -60,3 +67,29 @@ async def test_what_is_shown_can_be_saved(look: Look, rig: Rig, tmp_path: Path) 
     assert {each["Type"] for each in rows} == {"Reboot"}
     assert saved["CSV"].count("\n") == 4
     assert "db" not in saved["CSV"]
+
+
+async def test_every_table_of_every_page_has_a_head_and_tools(look: Look, rig: Rig) -> None:
+    await fill(rig)
+    page = await look("/")
+    found: dict[str, list[str]] = {}
+    async for path in paths(rig):
+        await page.goto(path)
+        found[path] = await page.evaluate(WITHOUT_TOOLS)
+    assert not {path: tables for path, tables in found.items() if tables}
+
+
+async def test_a_column_of_buttons_is_neither_sorted_nor_saved(
+    look: Look, rig: Rig, tmp_path: Path
+) -> None:
+    await rig.schedule("web-0")
+    await rig.schedule("db")
+    page = await look("/")
+    pending = page.locator("#pending")
+    await expect(pending.get_by_role("button", name="Type")).to_be_visible()
+    await expect(pending.get_by_role("button", name="Decide")).to_have_count(0)
+    async with page.expect_download() as started:
+        await pending.get_by_role("button", name="JSON", exact=True).click()
+    await (await started.value).save_as(tmp_path / "saved")
+    rows = json.loads((tmp_path / "saved").read_text())
+    assert [*rows[0]] == ["Starts in", "Type", "Instances", "Scope", "Event"]

@@ -128,7 +128,7 @@ async def _page(control: Control, after: ScopeId, limit: int) -> list[Scope]:
 
 async def _search(control: Control, text: str, after: ScopeId, limit: int) -> list[Scope]:
     """Return scopes whose id, or an instance's name, contains the text."""
-    ids = [id for id in control.views.search(text) if id > after][:limit]
+    ids = [id for id in await control.views.search(text) if id > after][:limit]
     found = []
     for id in ids:
         try:

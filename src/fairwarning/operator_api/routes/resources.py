@@ -11,6 +11,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from fairwarning.common.durations import format_iso_duration
+from fairwarning.common.loop_slices import filter_in_slices
 from fairwarning.core.model import Event, InstanceName, Phase, ScopeId, ScopeKind
 from fairwarning.core.refusals import Refused
 from fairwarning.core.resources import Orchestration
@@ -63,7 +64,9 @@ class Resources(Out):
 async def list_resources(control: Control, call: Call[ResourcesQuery, None]) -> Resources:
     query = call.query
     found = await control.views.resources()
-    ids = [id for id in found if query.kind is None or _kind_in(id) == query.kind]
+    ids: Sequence[str] = list(found)
+    if query.kind is not None:
+        ids = await filter_in_slices(lambda each: _kind_in(each) == query.kind, found)
     if query.search:
         ids = await _search(control, ids, query.search)
     first = bisect_right(ids, query.after) if query.after else 0
@@ -81,7 +84,7 @@ async def _search(control: Control, ids: Sequence[str], text: str) -> list[str]:
     owners = {
         resource_of(each.view.scope_id) for name in names for each in control.views.by_name(name)
     }
-    return [id for id in ids if wanted in id.lower() or id in owners]
+    return await filter_in_slices(lambda each: wanted in each.lower() or each in owners, ids)
 
 
 async def _row(control: Control, id: str, groups: Sequence[ScopeId]) -> ResourceOut | None:

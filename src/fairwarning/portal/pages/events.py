@@ -17,7 +17,7 @@ from fairwarning.portal.app import Page
 from fairwarning.portal.page_context import PageContext
 from fairwarning.portal.time_zones import ZONE, local, rfc3339_of, zone_of
 
-ROWS = 50  # A page that a person can look through.
+ROWS = 25  # A row has 15 elements, and a page is to have at most 600.
 CHOICES: Mapping[str, tuple[str, ...]] = {
     "phase": tuple(Phase),
     "type": tuple(EventType),

@@ -27,7 +27,7 @@ async def fleet(context: PageContext) -> Response:
         search=search,
         after=query.get("after"),
         next=found.next,
-        summary=context.control.views.summary(),
+        summary=await context.control.views.summary(),
     )
 
 

@@ -10,8 +10,9 @@ from fairwarning.operator_api import schemas
 from fairwarning.portal.app import Page
 from fairwarning.portal.layout import HEADERS
 from fairwarning.portal.page_context import PageContext
+from fairwarning.portal.time_zones import ZONE, with_local_times, zone_of
 
-ENTRIES_SHOWN = 100  # A page that a person can look through.
+ENTRIES_SHOWN = 40  # A row has ten elements, and a page is to have at most 600.
 CSV_PAGE = 500  # The largest page of the API.
 CSV_ROWS_MAX = 100_000  # Spreadsheets become slow with more.
 COLUMNS = ("at", "scope", "event", "kind", "by", "why", "text")
@@ -19,6 +20,7 @@ COLUMNS = ("at", "scope", "event", "kind", "by", "why", "text")
 
 async def history(context: PageContext) -> Response:
     found = await _page(context, context.query.get("after"), ENTRIES_SHOWN)
+    zone = zone_of(context.request.cookies.get(ZONE))
     return await context.show(
         "history.html",
         entries=found.entries,
@@ -26,6 +28,7 @@ async def history(context: PageContext) -> Response:
         scope=context.query.get("scope", ""),
         event=context.query.get("event", ""),
         after=context.query.get("after"),
+        said_of=lambda entry: with_local_times(entry.text, zone),
     )
 
 

@@ -7,8 +7,10 @@ from typing import Any
 from starlette.responses import Response
 
 from fairwarning.core.api_versions import NEWEST
-from fairwarning.core.model import EventType, Phase
-from fairwarning.operator_api.schemas import Event, Scope
+from fairwarning.core.model import Event, EventType, Phase, ScopeId
+from fairwarning.engine.protocols import Choice
+from fairwarning.operator_api import schemas
+from fairwarning.operator_api.to_schema import event_of
 from fairwarning.portal import shell_commands, timeline
 from fairwarning.portal.app import Page
 from fairwarning.portal.page_context import PageContext
@@ -16,39 +18,55 @@ from fairwarning.portal.pages.events import approving
 from fairwarning.portal.time_zones import ZONE, local, zone_of
 from fairwarning.portal.timeline import Zoom
 
-ROWS_MAX = 15  # The most urgent ones fit on a screen.
-PAGE = 500  # The largest page of the API.
+ROWS_MAX = 8  # A row has 14 elements, and the page is to have at most 600.
 PENDING_MAX = 1_000  # The page shows fewer; this bounds the time that it takes.
-ENDED_MAX = 500
+ENDED_MAX = 200
 """How many ended events are read. The timeline shows those of the past day."""
 PENDING = (Phase.SCHEDULED, Phase.STARTED)
 ENDED = (Phase.COMPLETED, Phase.CANCELLED, Phase.FAILED)
 Counts = Mapping[tuple[EventType, Phase], int]
+Planned = tuple[ScopeId, Event]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """The events of one table."""
+
+    rows: Sequence[schemas.Event]
+    """The first events; at most `ROWS_MAX`."""
+    count: int
+
+    @property
+    def left_out(self) -> int:
+        return self.count - len(self.rows)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventGroups:
     """The pending events, grouped by what a person can do about them."""
 
-    unapproved: list[Event]
+    unapproved: Group
     """Announced events that nobody has approved, the soonest first."""
-    approved: list[Event]
-    """Scheduled events that are approved, or that are not announced, the soonest first."""
-    started: list[Event]
+    under_way: Group
+    """Events that have started, then those that are approved or not announced."""
 
 
 async def overview(context: PageContext) -> Response:
     now = context.control.clock.now()
     zone = zone_of(context.request.cookies.get(ZONE))
-    pending = await _events(context, PENDING, PENDING_MAX)
+    # The events of the store and not of the API, because only a few of them are shown.
+    pending = await context.control.store.events(Choice(phases=PENDING), limit=PENDING_MAX)
     counts = await _counts(context)
     has_ended = any(phase in ENDED for _, phase in counts)
-    ended = await _events(context, ENDED, ENDED_MAX) if has_ended else []
-    groups = group_events(pending)
+    ended = (
+        await context.control.store.events(Choice(phases=ENDED), limit=ENDED_MAX)
+        if has_ended
+        else []
+    )
     return await context.show(
         "overview.html",
-        groups=groups,
-        rows_max=ROWS_MAX,
+        groups=group_events(pending),
+        is_all=len(pending) < PENDING_MAX,
         chart=timeline.chart([*pending, *ended], now, zone, _zoom(context)),
         zooms=list(Zoom),
         timeline=timeline,
@@ -68,27 +86,18 @@ def _zoom(context: PageContext) -> Zoom | None:
     return Zoom(wanted) if wanted in set(Zoom) else None
 
 
-def group_events(pending: Sequence[Event]) -> EventGroups:
-    by_time = sorted(pending, key=lambda each: (each.not_before, each.id))
-    scheduled = [each for each in by_time if each.phase is Phase.SCHEDULED]
-    return EventGroups(
-        unapproved=[each for each in scheduled if each.announced and not each.approvals],
-        approved=[each for each in scheduled if each.approvals or not each.announced],
-        started=[each for each in by_time if each.phase is Phase.STARTED],
-    )
+def group_events(pending: Sequence[Planned]) -> EventGroups:
+    by_time = sorted(pending, key=lambda each: (each[1].not_before_ms, each[1].id))
+    scheduled = [each for each in by_time if each[1].phase is Phase.SCHEDULED]
+    started = [each for each in by_time if each[1].phase is Phase.STARTED]
+    is_settled = [bool(event.approvals) or not event.announced for _, event in scheduled]
+    approved = [each for each, is_it in zip(scheduled, is_settled, strict=True) if is_it]
+    unapproved = [each for each, is_it in zip(scheduled, is_settled, strict=True) if not is_it]
+    return EventGroups(unapproved=_group(unapproved), under_way=_group([*started, *approved]))
 
 
-async def _events(context: PageContext, phases: Sequence[Phase], most: int) -> list[Event]:
-    found: list[Event] = []
-    after: str | None = None
-    while len(found) < most:
-        query = {"phase": list(phases), "limit": PAGE, "after": after}
-        page = await context.ask("GET", "/events", query=query)
-        found += page.events
-        after = page.next
-        if after is None:
-            break
-    return found
+def _group(events: Sequence[Planned]) -> Group:
+    return Group(rows=[event_of(*each) for each in events[:ROWS_MAX]], count=len(events))
 
 
 async def _counts(context: PageContext) -> Counts:
@@ -99,7 +108,7 @@ async def _counts(context: PageContext) -> Counts:
 async def _start(context: PageContext) -> Mapping[str, Any]:
     """Return the values of the first steps for a new user, such as commands to paste."""
     fleet = await context.ask("GET", "/fleet", query={"limit": 1})
-    scope: Scope | None = fleet.scopes[0] if fleet.scopes else None
+    scope: schemas.Scope | None = fleet.scopes[0] if fleet.scopes else None
     name = scope.instances[0].name if scope is not None and scope.instances else ""
     url, host = base_of(context), context.request.url.hostname or "localhost"
     urls = context.control.metadata_urls

@@ -15,7 +15,8 @@ from fairwarning.portal.app import Page
 from fairwarning.portal.page_context import PageContext
 
 RESOURCES_OFFERED = 50  # The search finds the others.
-STEPS_SHOWN = 200  # The beginning of the plan; its end is in the summary.
+STEPS_SHOWN = 40
+"""The beginning of the plan; its end is in the summary. A step has nine elements."""
 FIRST = {"type": "Reboot", "scopes_at_once": "1", "stop_on_failure": "1", "time_zone": "UTC"}
 
 

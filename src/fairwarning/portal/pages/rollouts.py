@@ -1,6 +1,5 @@
 """The pages of rollouts: their progress, and pause, resume and cancel."""
 
-from collections import Counter
 from urllib.parse import quote
 
 from starlette.responses import Response
@@ -8,10 +7,14 @@ from starlette.responses import Response
 from fairwarning.operator_api.routes import rollouts as shapes
 from fairwarning.portal.app import Page
 from fairwarning.portal.page_context import PageContext
+from fairwarning.portal.pages.events import name_of
+from fairwarning.portal.row_pages import row_page
 
 OVER = frozenset({"completed", "failed", "cancelled", "skipped"})
 _ROLLOUT = "/rollouts/{id}"
-ROLLOUTS_SHOWN = 50  # The newest; older ones are in the history.
+# A rollout has ten elements and a step twelve, and a page is to have at most 600.
+ROLLOUTS_SHOWN = 40
+STEPS_SHOWN = 35
 
 
 async def list_rollouts(context: PageContext) -> Response:
@@ -25,12 +28,16 @@ async def list_rollouts(context: PageContext) -> Response:
 async def get_rollout(context: PageContext) -> Response:
     found: shapes.RolloutOut = await context.ask("GET", _ROLLOUT, names={"id": context.names["id"]})
     done, all_steps = progress(found)
+    at = next((row for row, each in enumerate(found.steps) if each.phase not in OVER), 0)
+    page = row_page(context, all_steps, STEPS_SHOWN, shows=at)
     return await context.show(
         "rollout.html",
         rollout=found,
+        steps=found.steps[page.first : page.last],
+        page=page,
+        begun_by=name_of(found.created_by),
         done=done,
         all_steps=all_steps,
-        counts=Counter(each.phase for each in found.steps),
     )
 
 

@@ -5,6 +5,7 @@ from urllib.parse import quote
 
 from starlette.responses import Response
 
+from fairwarning.common.loop_slices import filter_in_slices
 from fairwarning.core.model import ScopeKind
 from fairwarning.core.scope_names import resource_of
 from fairwarning.engine.scope_view import Member
@@ -45,8 +46,11 @@ async def search(context: PageContext) -> Response:
 
 async def _resources(context: PageContext, text: str) -> list[str]:
     """Return the ids of the VMs and sets that have the text in their id."""
+    if not text:
+        return []
     wanted = text.lower()
-    return [id for id in await context.control.views.resources() if text and wanted in id.lower()]
+    known = await context.control.views.resources()
+    return await filter_in_slices(lambda each: wanted in each.lower(), known)
 
 
 async def _events(context: PageContext, text: str) -> list[Event]:

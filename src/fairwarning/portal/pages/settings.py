@@ -17,7 +17,7 @@ async def settings(context: PageContext) -> Response:
         "settings.html",
         clock=clock,
         azure=azure,
-        summary=context.control.views.summary(),
+        summary=await context.control.views.summary(),
         version_now=__version__,
         tokens=await _tokens(context),
         notifications=await _notifications(context),

@@ -27,27 +27,33 @@ function now() {
   return isVirtual ? serverNow : serverNow + (performance.now() - saidAt);
 }
 
-const FORMS = {
-  both: { dateStyle: "medium", timeStyle: "medium" },
-  time: { timeStyle: "medium" },
-  date: { dateStyle: "medium" },
-};
+// To make a formatter takes far longer than to use it, so each is made once.
+const FORMS = {};
+function dated(at, kind) {
+  const dateStyle = kind === "time" ? undefined : "medium";
+  const timeStyle = kind === "date" ? undefined : "medium";
+  FORMS[kind] ||= new Intl.DateTimeFormat(undefined, { dateStyle, timeStyle });
+  return FORMS[kind].format(at);
+}
+
+function timeText(each, at) {
+  const kind = each.dataset.when;
+  if (kind === "left") {
+    const left = (at - now()) / 1000;
+    each.classList.toggle("soon", left < 300);
+    return left > 0 ? span(left) : WORDS.due;
+  }
+  if (kind !== "ago") return dated(at, kind);
+  const past = (now() - at) / 1000;
+  if (Math.abs(past) < 2) return WORDS.justNow;
+  return past > 0 ? WORDS.ago.replace("{span}", span(past)) : WORDS.ahead.replace("{span}", span(-past));
+}
 
 function writeTimes(root) {
   for (const each of root.querySelectorAll("time[data-when]")) {
-    const at = new Date(each.dateTime);
-    const kind = each.dataset.when;
-    if (kind === "left") {
-      const left = (at - now()) / 1000;
-      each.textContent = left > 0 ? span(left) : WORDS.due;
-      each.classList.toggle("soon", left < 300);
-    } else if (kind === "ago") {
-      const past = (now() - at) / 1000;
-      each.textContent = Math.abs(past) < 2 ? WORDS.justNow
-        : past > 0 ? WORDS.ago.replace("{span}", span(past)) : WORDS.ahead.replace("{span}", span(-past));
-    } else {
-      each.textContent = new Intl.DateTimeFormat(undefined, FORMS[kind] || FORMS.both).format(at);
-    }
+    const text = timeText(each, new Date(each.dateTime));
+    // A text that is set again is laid out again, even if it is the same.
+    if (each.textContent !== text) each.textContent = text;
   }
 }
 
@@ -126,11 +132,12 @@ function live() {
   stream.addEventListener("change", refresh);
 }
 
-function confirmed(form) {
+// The question of a form, or of one of its buttons, is asked before the form is sent.
+function confirmed({ ask, askTitle }) {
   const dialog = document.getElementById("confirm");
-  document.getElementById("confirm-title").textContent = form.dataset.askTitle || "";
-  document.getElementById("confirm-text").textContent = form.dataset.ask;
-  document.getElementById("confirm-yes").textContent = form.dataset.askTitle || WORDS.ok;
+  document.getElementById("confirm-title").textContent = askTitle || "";
+  document.getElementById("confirm-text").textContent = ask;
+  document.getElementById("confirm-yes").textContent = askTitle || WORDS.ok;
   dialog.returnValue = "no";
   dialog.showModal();
   return new Promise((done) => dialog.addEventListener("close", () => done(dialog.returnValue === "yes"), { once: true }));
@@ -138,11 +145,12 @@ function confirmed(form) {
 
 document.addEventListener("submit", async (event) => {
   const form = event.target;
-  if (!form.dataset.ask || form.dataset.sure) return;
-  event.preventDefault();
   const button = event.submitter;
+  const question = button?.dataset.ask ? button.dataset : form.dataset;
+  if (!question.ask || form.dataset.sure) return;
+  event.preventDefault();
   form.dataset.asking = "1";
-  const sure = await confirmed(form);
+  const sure = await confirmed(question);
   delete form.dataset.asking;
   if (sure) {
     form.dataset.sure = "1";
@@ -161,21 +169,37 @@ document.addEventListener("click", async (event) => {
   setTimeout(() => { button.textContent = before; }, 1200);
 });
 
+// Shows another address in the live parts of this page. `keep` says how the browser remembers it.
+async function showAt(url, keep) {
+  const answer = await fetch(url, { headers: { "X-Live": "1" } });
+  if (!answer.ok) return false;
+  keep(url);
+  swap(new DOMParser().parseFromString(await answer.text(), "text/html"));
+  return true;
+}
+
 // A filter that acts while one types; without scripts its button does the same.
 let typing;
 document.addEventListener("input", (event) => {
   const form = event.target.closest("form[data-filter]");
   if (!form) return;
   clearTimeout(typing);
-  typing = setTimeout(async () => {
+  typing = setTimeout(() => {
     const url = new URL(form.action || location.href);
     url.search = new URLSearchParams(new FormData(form)).toString();
-    const answer = await fetch(url, { headers: { "X-Live": "1" } });
-    if (!answer.ok) return;
-    history.replaceState(null, "", url);
-    swap(new DOMParser().parseFromString(await answer.text(), "text/html"));
+    showAt(url, (there) => history.replaceState(null, "", there));
   }, 150);
 });
+
+// A link to another view of the same page, such as a zoom, keeps the rest of the page.
+document.addEventListener("click", async (event) => {
+  const link = event.target.closest("a[data-swap]");
+  if (!link || event.button || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;
+  event.preventDefault();
+  const isShown = await showAt(link.href, (there) => history.pushState(null, "", there)).catch(() => false);
+  if (!isShown) location.href = link.href;
+});
+addEventListener("popstate", () => { if (document.querySelector("a[data-swap]")) refresh(); });
 
 for (const choice of document.querySelectorAll("[data-theme-choice]")) {
   try { choice.value = localStorage.getItem("theme") || "auto"; } catch { /* private mode */ }
@@ -194,6 +218,22 @@ document.addEventListener("invalid", (event) => {
   tab.parentElement.querySelectorAll(":scope > input")[tabs.indexOf(tab)].checked = true;
 }, true);
 
+function showKeys() {
+  const dialog = document.getElementById("keys");
+  const list = dialog.querySelector("dl");
+  const last = list.querySelector("dt:last-of-type");
+  const known = list.querySelectorAll("dt").length > 2;
+  for (const link of known ? [] : document.querySelectorAll("[data-menu] a[data-key]")) {
+    const [keys, said] = [document.createElement("dt"), document.createElement("dd")];
+    for (const key of ["g", link.dataset.key]) {
+      keys.append(Object.assign(document.createElement("kbd"), { textContent: key }), " ");
+    }
+    said.textContent = list.dataset.page.replace("{page}", link.textContent);
+    last.before(keys, said);
+  }
+  dialog.showModal();
+}
+
 // `/` finds, `g` and a letter goes to a page, `?` lists the keys. Not while somebody writes.
 let isGoing = false;
 document.addEventListener("keydown", (event) => {
@@ -205,7 +245,7 @@ document.addEventListener("keydown", (event) => {
     event.preventDefault();
     document.getElementById("global-search").focus();
   } else if (event.key === "?") {
-    document.getElementById("keys").showModal();
+    showKeys();
   } else if (wasGoing && /^[a-z]$/.test(event.key)) {
     const link = document.querySelector(`[data-menu] a[data-key="${event.key}"]`);
     if (link) location.href = link.href;
@@ -232,4 +272,5 @@ reach(document);
 addEventListener("resize", () => reach(document));
 setInterval(() => writeTimes(document), 1000);
 live();
-tellZone();
+// Not before the page is painted: a new zone means that the page is asked for once more.
+addEventListener("load", tellZone);

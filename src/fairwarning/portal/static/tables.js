@@ -2,7 +2,6 @@
 // The state is in the address, so that a sorted and filtered page can be linked.
 "use strict";
 
-const TOOLS_FROM_ROWS = 5;
 const FORMULA = /^[=+\-@\t\r]/;
 
 function keyOf(cell) {
@@ -24,6 +23,11 @@ function remember(name, value) {
   history.replaceState(null, "", url);
 }
 
+// A column of buttons or boxes is neither sorted nor saved.
+function isPlain(head) {
+  return head.hasAttribute("data-plain") || head.querySelector(".hidden") !== null;
+}
+
 function shownRows(table) {
   return [...table.tBodies[0].rows].filter((row) => !row.hidden);
 }
@@ -34,7 +38,7 @@ function textOf(cell) {
 
 function save(table, id, kind) {
   const heads = [...table.tHead.rows[0].cells];
-  const used = heads.map((head, at) => at).filter((at) => heads[at].innerText.trim());
+  const used = heads.map((head, at) => at).filter((at) => heads[at].innerText.trim() && !isPlain(heads[at]));
   const names = used.map((at) => textOf(heads[at]));
   const rows = shownRows(table).map((row) => used.map((at) => (row.cells[at] ? textOf(row.cells[at]) : "")));
   const quoted = (text) => `"${(FORMULA.test(text) ? `'${text}` : text).replaceAll('"', '""')}"`;
@@ -65,10 +69,35 @@ function keepOnly(table, text) {
   }
 }
 
+function toolsOf(table, id, text) {
+  const tools = document.createElement("p");
+  tools.className = "table-tools";
+  const filter = document.createElement("input");
+  filter.type = "search";
+  filter.id = `rows-${id}`;
+  filter.placeholder = WORDS.filterRows;
+  filter.setAttribute("aria-label", WORDS.filterRows);
+  filter.value = text;
+  filter.addEventListener("input", () => {
+    keepOnly(table, filter.value);
+    remember(`filter-${id}`, filter.value);
+  });
+  tools.append(filter);
+  for (const kind of ["csv", "json"]) {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.className = "quiet small";
+    button.textContent = WORDS[kind];
+    button.addEventListener("click", () => save(table, id, kind));
+    tools.append(button);
+  }
+  return tools;
+}
+
 function equip(table, id) {
   const asked = new URLSearchParams(location.search);
   for (const [at, head] of [...table.tHead.rows[0].cells].entries()) {
-    if (!head.textContent.trim() || head.querySelector(".hidden")) continue;
+    if (!head.textContent.trim() || isPlain(head)) continue;
     const button = document.createElement("button");
     button.className = "sort";
     button.type = "button";
@@ -81,29 +110,7 @@ function equip(table, id) {
       remember(`sort-${id}`, `${at}${isDown ? "-down" : ""}`);
     });
   }
-  if (table.tBodies[0].rows.length >= TOOLS_FROM_ROWS && !table.hasAttribute("data-bare")) {
-    const tools = document.createElement("p");
-    tools.className = "table-tools";
-    const filter = document.createElement("input");
-    filter.type = "search";
-    filter.placeholder = WORDS.filterRows;
-    filter.setAttribute("aria-label", WORDS.filterRows);
-    filter.value = asked.get(`filter-${id}`) || "";
-    filter.addEventListener("input", () => {
-      keepOnly(table, filter.value);
-      remember(`filter-${id}`, filter.value);
-    });
-    tools.append(filter);
-    for (const kind of ["csv", "json"]) {
-      const button = document.createElement("button");
-      button.type = "button";
-      button.className = "quiet small";
-      button.textContent = WORDS[kind];
-      button.addEventListener("click", () => save(table, id, kind));
-      tools.append(button);
-    }
-    (table.closest(".scroll") || table).before(tools);
-  }
+  (table.closest(".scroll") || table).before(toolsOf(table, id, asked.get(`filter-${id}`) || ""));
   const [at, down] = (asked.get(`sort-${id}`) || "").split("-");
   if (at !== "" && table.tHead.rows[0].cells[Number(at)]) sortBy(table, Number(at), down === "down");
   keepOnly(table, asked.get(`filter-${id}`) || "");
