@@ -29,7 +29,7 @@ def test_tags_as_they_are() -> None:
 def test_too_many_or_too_long_tags_are_refused_in_few_words(tags: dict[str, str]) -> None:
     with pytest.raises(ArmError) as refused:
         tags_of({"tags": tags})
-    assert refused.value.failure.code == "InvalidTagNameOrValue"
+    assert refused.value.failure.code == "InvalidRequestContent"
     assert len(refused.value.failure.message) < 200
 
 

@@ -186,6 +186,54 @@ async def test_an_availability_set(arm: ArmClient) -> None:
     }
 
 
+async def test_an_instance_of_a_scale_set(arm: ArmClient) -> None:
+    """The example VirtualMachineScaleSetVM_Get_WithUserData."""
+    await arm.put(VNET, NETWORK_BODY)
+    address = {"name": "ip", "properties": {"subnet": {"id": SUBNET}}}
+    card = {"name": "nic", "properties": {"primary": True, "ipConfigurations": [address]}}
+    disk = {"lun": 1, "createOption": "Empty", "diskSizeGB": 128}
+    profile: dict[str, Any] = {
+        "storageProfile": {"imageReference": WINDOWS, "dataDisks": [disk]},
+        "osProfile": {"computerNamePrefix": "vm", "adminUsername": "me"},
+        "networkProfile": {"networkInterfaceConfigurations": [card]},
+    }
+    await arm.put(f"{SETS}/s", body_of(1, **profile))
+    path = f"{SETS}/s/virtualMachines/0"
+    shown = (await arm.get(path))["properties"]
+    assert shown["osProfile"] == {
+        "computerName": "vm000000",
+        "adminUsername": "me",
+        "windowsConfiguration": {"provisionVMAgent": True, "enableAutomaticUpdates": True},
+        "secrets": [],
+        "allowExtensionOperations": True,
+        "requireGuestProvisionSignal": True,
+    }
+    storage = shown["storageProfile"]
+    assert (storage["osDisk"]["osType"], storage["osDisk"]["name"]) == ("Windows", "s_0_OsDisk_1")
+    assert storage["dataDisks"] == [{**disk, "toBeDetached": False}]
+    nic = f"{path}/networkInterfaces/nic"
+    assert shown["networkProfile"] == {"networkInterfaces": [{"id": nic}]}
+    (listed,) = (await arm.get(f"{path}/networkInterfaces"))["value"]
+    assert (listed["id"], listed["name"]) == (nic, "nic")
+    properties = listed["properties"]
+    assert properties["virtualMachine"] == {"id": path}
+    assert properties["dnsSettings"] == {"dnsServers": [], "appliedDnsServers": []}
+    assert properties["enableIPForwarding"] is False
+    assert properties["macAddress"]
+    assert properties["ipConfigurations"][0]["properties"]["privateIPAddressVersion"] == "IPv4"
+
+
+async def test_a_vm_of_a_flexible_set_is_managed_by_it(arm: ArmClient) -> None:
+    """As in the example VirtualMachine_Get."""
+    await arm.put(f"{SETS}/f", body_of(1, mode="Flexible"))
+    rows = (await arm.get(VMS))["value"]
+    assert {row["name"]: row.get("managedBy") for row in rows if row["name"] == "db"} == {
+        "db": None
+    }
+    (own,) = [row for row in rows if row["name"].startswith("f_")]
+    assert own["managedBy"] == f"{SETS}/f"
+
+
 async def test_a_vm_that_says_only_its_size(arm: ArmClient) -> None:
     await arm.put(f"{VMS}/v", vm_body(capacityReservation={}, billingProfile={}))
     properties = (await arm.get(f"{VMS}/v"))["properties"]

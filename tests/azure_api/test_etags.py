@@ -6,7 +6,10 @@ from typing import Any
 
 import pytest
 
-from tests.azure_api.arm_client import COMPUTE, NETWORK, ArmClient, S, running_client
+from fairwarning.azure_api.scale_sets import handlers as set_handlers
+from fairwarning.azure_api.scale_sets import instances
+from fairwarning.azure_api.virtual_machines import handlers as vm_handlers
+from tests.azure_api.arm_client import COMPUTE, GROUP, NETWORK, ArmClient, S, running_client
 from tests.azure_api.scale_set_client import SETS, body_of
 from tests.azure_api.vm_client import NICS, VMS, VNET, interface_body, network_body, vm_body
 
@@ -196,14 +199,167 @@ async def test_a_group_deleted_under_a_condition_takes_all_with_it(arm: ArmClien
     await arm.get(f"{S}/resourcegroups/g", 404)
 
 
-async def test_the_tag_of_a_deployment_is_not_that_of_its_resources(arm: ArmClient) -> None:
+DEPLOYMENT = NETWORK.replace("Microsoft.Network", "Microsoft.Resources/deployments/d")
+ADDRESS = f"{NETWORK}/publicIPAddresses/p"
+
+
+def deploying(**tags: str) -> dict[str, Any]:
     resource = {"type": "Microsoft.Network/publicIPAddresses", "apiVersion": "2024-05-01",
-                "name": "p", "location": "local"}  # fmt: skip
+                "name": "p", "location": "local", "tags": tags}  # fmt: skip
     template = {"$schema": "x", "contentVersion": "1.0.0.0", "resources": [resource]}
-    body = {"properties": {"mode": "Incremental", "template": template}}
-    place = NETWORK.replace("Microsoft.Network", "Microsoft.Resources/deployments/d")
-    assert (await send(arm, "PUT", place, body, Match='"x"'))[0] == 201
-    await arm.get(f"{NETWORK}/publicIPAddresses/p")
+    return {"properties": {"mode": "Incremental", "template": template}}
+
+
+async def test_a_deployment_has_a_tag_which_is_not_that_of_its_resources(arm: ArmClient) -> None:
+    await arm.put(ADDRESS, {"location": "local"})
+    assert (await send(arm, "PUT", DEPLOYMENT, deploying(a="1"), Match='"x"'))[0] == 412
+    assert (await send(arm, "PUT", DEPLOYMENT, deploying(a="2"), None_Match="*"))[0] == 201
+    assert (await send(arm, "PUT", DEPLOYMENT, deploying(a="3"), None_Match="*"))[0] == 412
+    assert (await arm.get(ADDRESS))["tags"] == {"a": "2"}
+    tag = await tag_of(arm, DEPLOYMENT)
+    assert (await send(arm, "PUT", DEPLOYMENT, deploying(a="4"), Match=tag))[0] == 200
+    assert (await send(arm, "DELETE", DEPLOYMENT, Match=tag))[0] == 412
+    assert (await send(arm, "DELETE", DEPLOYMENT, Match=await tag_of(arm, DEPLOYMENT)))[0] == 204
+
+
+async def test_of_many_deployments_of_a_new_name_one_is_made(arm: ArmClient) -> None:
+    many = (send(arm, "PUT", DEPLOYMENT, deploying(by=str(n)), None_Match="*") for n in range(6))
+    statuses = [status for status, _ in await asyncio.gather(*many)]
+    assert statuses.count(201) == 1
+    assert set(statuses) == {201, 412}
+    winner = statuses.index(201)
+    assert (await arm.get(ADDRESS))["tags"] == {"by": str(winner)}
+
+
+STORED: dict[str, Any] = {
+    f"{GROUP}/providers/Microsoft.Authorization/locks/k": {"properties": {"level": "CanNotDelete"}},
+    f"{GROUP}/providers/Microsoft.Insights/autoscaleSettings/a": {
+        "location": "local",
+        "properties": {
+            "targetResourceUri": f"{SETS}/workers",
+            "profiles": [
+                {"name": "p", "capacity": {"minimum": "1", "maximum": "3", "default": "1"}}
+            ],
+        },
+    },
+    f"{GROUP}/providers/Microsoft.Maintenance/maintenanceConfigurations/m": {
+        "location": "local",
+        "properties": {"maintenanceScope": "Host"},
+    },
+}
+
+
+@pytest.mark.parametrize("path", STORED)
+async def test_what_is_only_stored_has_a_tag_too(arm: ArmClient, path: str) -> None:
+    body = STORED[path]
+    assert (await send(arm, "PUT", path, body, Match="*"))[0] == 412
+    many = [send(arm, "PUT", path, body, None_Match="*") for _ in range(6)]
+    statuses = [status for status, _ in await asyncio.gather(*many)]
+    assert (statuses.count(201), statuses.count(412)) == (1, 5)
+    tag = await tag_of(arm, path)
+    statuses = [
+        status
+        for status, _ in await asyncio.gather(
+            *[send(arm, "PUT", path, body, Match=tag) for _ in range(6)]
+        )
+    ]
+    assert (statuses.count(200), statuses.count(412)) == (1, 5)
+    assert (await send(arm, "DELETE", path, Match=tag))[0] == 412
+    assert (await send(arm, "DELETE", path, Match=await tag_of(arm, path)))[0] == 200
+
+
+def change_after_the_first(
+    monkeypatch: pytest.MonkeyPatch, module: Any, name: str, change: Any
+) -> None:
+    """Makes the first answer of this reader old before it arrives."""
+    find = getattr(module, name)
+    is_first = True
+
+    async def found(*given: Any) -> Any:
+        nonlocal is_first
+        answer = await find(*given)
+        if is_first:
+            is_first = False
+            await change()
+        return answer
+
+    monkeypatch.setattr(module, name, found)
+
+
+@pytest.mark.parametrize(
+    ("method", "body"), [("PATCH", {"sku": {"capacity": 1}}), ("DELETE", None)]
+)
+async def test_a_set_that_is_scaled_after_the_check_is_not_changed(
+    arm: ArmClient, monkeypatch: pytest.MonkeyPatch, method: str, body: Any
+) -> None:
+    async def scale() -> None:
+        await arm.rig.post("/scopes/scale-set%2Fs%2F0/scale", {"capacity": 3}, 202)
+
+    tag = await make(arm, f"{SETS}/s")
+    change_after_the_first(monkeypatch, set_handlers, "find_scale_set", scale)
+    assert (await send(arm, method, f"{SETS}/s", body, Match=tag))[0] == 412
+    assert (await arm.get(f"{SETS}/s"))["sku"]["capacity"] == 3
+
+
+@pytest.mark.parametrize(("method", "body"), [("PATCH", {"tags": {"lost": "1"}}), ("DELETE", None)])
+async def test_a_vm_that_a_file_changes_after_the_check_is_not_changed(
+    arm: ArmClient, monkeypatch: pytest.MonkeyPatch, method: str, body: Any
+) -> None:
+    file = {"vm": [{"name": "db", "tags": {"file": "1"}}]}
+
+    async def apply() -> None:
+        await arm.rig.post("/fleet", file)
+
+    tag = await tag_of(arm, f"{VMS}/db")
+    change_after_the_first(monkeypatch, vm_handlers, "find_virtual_machine", apply)
+    assert (await send(arm, method, f"{VMS}/db", body, Match=tag))[0] == 412
+    assert (await arm.get(f"{VMS}/db"))["tags"] == {"file": "1"}
+
+
+async def test_a_change_after_the_check_that_is_none_of_the_resource_matters_not(
+    arm: ArmClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The instances of an availability set share a scope, but each has a tag of its own."""
+
+    async def change() -> None:
+        await arm.ask("PATCH", f"{VMS}/web-1", {"tags": {"other": "1"}})
+
+    tag = await tag_of(arm, f"{VMS}/web-0")
+    change_after_the_first(monkeypatch, vm_handlers, "find_virtual_machine", change)
+    assert (await send(arm, "PATCH", f"{VMS}/web-0", {"tags": {"a": "b"}}, Match=tag))[0] == 200
+
+
+@pytest.mark.parametrize("mode", ["Uniform", "Flexible"])
+async def test_of_many_who_protect_an_instance_with_the_same_tag_one_does(
+    arm: ArmClient, mode: str
+) -> None:
+    await arm.put(f"{SETS}/s", body_of(mode=mode))
+    row = (await arm.get(f"{SETS}/s/virtualMachines"))["value"][0]
+    assert (await send(arm, "PUT", row["id"], {"tags": {}}, Match='"x"'))[0] == 412
+    many = [
+        send(arm, "PUT", row["id"], {"tags": {"by": str(n)}}, Match=row["etag"]) for n in range(6)
+    ]
+    answers = await asyncio.gather(*many)
+    winners = [body["tags"] for status, body in answers if status == 200]
+    assert len(winners) == 1
+    assert {status for status, _ in answers} <= {200, 409, 412}
+    assert (await arm.get(row["id"]))["tags"] == winners[0]
+
+
+async def test_an_instance_that_changes_after_the_check_is_not_deleted(
+    arm: ArmClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await arm.put(f"{SETS}/s", body_of())
+    path = f"{SETS}/s/virtualMachines/0"
+    tag = await tag_of(arm, path)
+
+    async def protect() -> None:
+        await arm.ask("PUT", path, {"tags": {"kept": "1"}}, version="2024-11-01")
+
+    change_after_the_first(monkeypatch, instances, "get_scale_set", protect)
+    assert (await send(arm, "DELETE", path, Match=tag))[0] == 412
+    await arm.advance()
+    assert (await arm.get(path))["tags"] == {"kept": "1"}
 
 
 @pytest.mark.parametrize("mode", ["Uniform", "Flexible"])

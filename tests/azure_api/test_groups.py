@@ -67,7 +67,7 @@ async def test_tags_are_changed_by_themselves() -> None:
         ("shop", None, "LocationRequired"),
         ("shop", {"location": ""}, "LocationRequired"),
         ("shop", {"location": "a/b"}, "LocationNotAvailableForResourceGroup"),
-        ("shop", {"location": 5}, "InvalidRequestFormat"),
+        ("shop", {"location": 5}, "LocationNotAvailableForResourceGroup"),
         ("shop", {"location": "westeurope", "tags": {"a": 1}}, "InvalidRequestFormat"),
         ("shop", {"location": "westeurope", "tags": "a"}, "InvalidRequestFormat"),
     ],

@@ -42,7 +42,9 @@ async def test_who_has_lost_the_lock_changes_nothing_more(
     await block.reached.wait()
     was_held = await store.drop(HELD, f"arm{path.lower()}", by=ME)
     block.open()
-    assert (await late).json()["error"]["code"] == "LockLost"
+    error = (await late).json()["error"]
+    assert error["code"] == "Conflict"
+    assert "somebody else has taken over" in error["message"]
     assert was_held
     assert await everything(arm) == before
 
@@ -65,6 +67,8 @@ async def test_who_has_lost_the_lock_of_a_set_changes_no_member(
     lock = f"{DEFAULT_SUBSCRIPTION}/default/availability-set/web"
     was_held = await store.drop(HELD, lock, by=ME)
     block.open()
-    assert (await late).json()["error"]["code"] == "LockLost"
+    error = (await late).json()["error"]
+    assert error["code"] == "Conflict"
+    assert "somebody else has taken over" in error["message"]
     assert was_held
     assert await everything(arm) == before

@@ -47,7 +47,7 @@ async def test_a_configuration_is_kept_and_assigned(arm: ScaleSetClient) -> None
 
 async def test_bad_configurations_and_assignments_are_refused(arm: ScaleSetClient) -> None:
     await arm.refused("PUT", CONFIGURATION, configuration(maintenanceScope="Moon"))
-    await arm.refused("PUT", CONFIGURATION, configuration(maintenanceWindow={"duration": 2}))
+    await arm.refused("PUT", CONFIGURATION, configuration(maintenanceWindow={"duration": [2]}))
     await arm.refused("PUT", ASSIGNMENT, to(), 404)
     await arm.put(CONFIGURATION, configuration())
     for bad in ({}, to("x"), to(DB)):

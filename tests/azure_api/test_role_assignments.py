@@ -19,5 +19,5 @@ async def test_a_role_cannot_be_assigned(arm: ScaleSetClient) -> None:
     code, message = await arm.refused(
         "PUT", f"{S}/{PROVIDER}/roleAssignments/{'0' * 8}", body, status=409
     )
-    assert code == "RoleAssignmentsNotSupported"
+    assert code == "OperationNotAllowed"
     assert "fairwarning token create" in message

@@ -37,7 +37,7 @@ from fairwarning.core.resources import (
     suffixes_of,
 )
 from fairwarning.fleet_file.model import Action, Fleet, Plan, Step
-from fairwarning.fleet_file.plan import exists, plan, refuse_plan, removal
+from fairwarning.fleet_file.plan import exists, plan, refuse_plan, removal, removal_of_all
 from tests.core.builders import E1, T0, event_id, names
 
 FILE = Place(origin="file")
@@ -449,6 +449,16 @@ def test_a_plan_names_the_events_that_it_would_cancel_and_is_refused_as_a_whole(
         refuse_plan(found, force=False)
     assert refused.value.code is Code.INSTANCE_HAS_EVENT
     refuse_plan(found, force=True)
+
+
+def test_an_empty_set_of_several_groups_is_removed_once() -> None:
+    world = World(pool(150))
+    assert len(said(removal_of_all(world.current))) == 2, "each group names its instances"
+    world.apply(pool(0))
+    assert len(world.current) == 2
+    found = removal_of_all(world.current)
+    assert said(found) == [f"remove scope {world.current[0].id}: no instances"]
+    assert {step.scope_id for step in found.declares} == {each.id for each in world.current}
 
 
 def test_removing_is_planned_as_well() -> None:

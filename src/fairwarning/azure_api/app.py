@@ -69,7 +69,10 @@ class ArmApp:
         )
 
     def routes(self) -> list[Route]:
-        return [Route("/subscriptions", self), Route("/subscriptions/{rest:path}", self)]
+        below = Route("/subscriptions/{rest:path}", self)
+        # By default a path ends at a line break, but the refusal of such a name is ARM's too.
+        below.path_regex = re.compile(below.path_regex.pattern, re.DOTALL)
+        return [Route("/subscriptions", self), below]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serves all methods, because the refusal of a method has ARM's form too."""
@@ -105,8 +108,8 @@ class ArmApp:
             caller=caller,
             base_url=self.arm.control.public_url
             or f"{request.url.scheme}://{request.headers.get('host', '')}",
-            if_match="" if is_template else _joined(request, "if-match"),
-            if_none_match="" if is_template else _joined(request, "if-none-match"),
+            if_match=_joined(request, "if-match"),
+            if_none_match=_joined(request, "if-none-match"),
             why=request.headers.get("commandname", "")[:100],
         )
         return await self.arm.answer(call)

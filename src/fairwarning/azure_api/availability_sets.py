@@ -15,6 +15,7 @@ from fairwarning.azure_api.body_values import (
     resource_members,
     tags_of,
 )
+from fairwarning.azure_api.conditional_changes import Watch, checked_change
 from fairwarning.azure_api.errors import ArmError, not_found
 from fairwarning.azure_api.etags import content_tag, refuse_unmatched, tag_header
 from fairwarning.azure_api.fleet_view import (
@@ -69,16 +70,27 @@ async def create_or_update(arm: Arm, call: ArmCall) -> Reply:
     The status is always 200, because clients accept no other status.
     """
     refuse_newer_members(call, object_at(call.body or {}, "properties"))
-    async with locked_in_turn(arm, call, _lock(call)) as own:
-        found = await _find(own, call.path)
-        refuse_unmatched(call, None if found is None else _tag(found))
+
+    async def write(own: Arm, watch: Watch) -> None:
+        found = await _find_matching(own, call, watch)
         if found is not None:
             await _update(own, call, found)
         elif call.method == "PATCH":
             raise not_found(TYPE, call.path.name, call.path.group)
         else:
             await _create(own, call)
+
+    async with locked_in_turn(arm, call, _lock(call)) as own:
+        await checked_change(own, call, write)
     return await get(arm, call)
+
+
+async def _find_matching(arm: Arm, call: ArmCall, watch: Watch) -> AvailabilitySetState | None:
+    """Returns the set, or None. Raises ArmError if a condition of the call does not hold."""
+    found = await _find(arm, call.path)
+    refuse_unmatched(call, None if found is None else _tag(found))
+    watch([] if found is None else [found.scope])
+    return found
 
 
 def _lock(call: ArmCall) -> str:
@@ -170,12 +182,11 @@ async def get(arm: Arm, call: ArmCall) -> Reply:
 
 async def delete(arm: Arm, call: ArmCall) -> Reply:
     async with locked_in_turn(arm, call, _lock(call)) as own:
-        return await _delete(own, call)
+        return await checked_change(own, call, lambda own, watch: _delete(own, call, watch))
 
 
-async def _delete(arm: Arm, call: ArmCall) -> Reply:
-    found = await _find(arm, call.path)
-    refuse_unmatched(call, None if found is None else _tag(found))
+async def _delete(arm: Arm, call: ArmCall, watch: Watch) -> Reply:
+    found = await _find_matching(arm, call, watch)
     if found is None:
         return Reply(204)
     if found.scope.roster.live:

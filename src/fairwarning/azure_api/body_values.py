@@ -99,7 +99,7 @@ def refuse_tag_names(body: Json | None) -> None:
 
 
 def _bad_tags(why: str) -> ArmError:
-    return ArmError(400, "InvalidTagNameOrValue", f"The tags are invalid: {why}.", target="tags")
+    return ArmError(400, "InvalidRequestContent", f"The tags are invalid: {why}.", target="tags")
 
 
 def wrong_kind(where: str, wanted: str) -> ArmError:

@@ -19,9 +19,9 @@ def completed_vm(body: Json, name: str) -> Json:
     properties = object_at(body, "properties")
     size = text_at(properties, "hardwareProfile", "vmSize")
     storage = _storage(properties, size)
-    disk = {"name": f"{name}_OsDisk_1", "osType": _system(properties), **storage["osDisk"]}
+    disks = _data_disks(storage, size)
     added = {
-        "storageProfile": {**storage, "osDisk": disk, "dataDisks": _data_disks(storage, size)},
+        "storageProfile": {**_named_storage(properties, storage, name), "dataDisks": disks},
         "networkProfile": {"networkInterfaces": [], **object_at(properties, "networkProfile")},
     }
     if storage["osDisk"]["createOption"] != "Attach":
@@ -39,6 +39,19 @@ def completed_set(body: Json) -> Json:
         added["osProfile"] = _os_profile(profile)
     properties = {**properties, "virtualMachineProfile": {**profile, **added}}
     return without_empty_objects({**body, "properties": properties})
+
+
+def instance_storage(profile: Json, name: str) -> Json:
+    """Returns the storageProfile of an instance of a scale set, from the set's complete profile."""
+    storage = _named_storage(profile, object_at(profile, "storageProfile"), name)
+    disks = [{"toBeDetached": False, **each} for each in objects_at(storage, "dataDisks")]
+    return {**storage, "dataDisks": disks}
+
+
+def _named_storage(profile: Json, storage: Json, name: str) -> Json:
+    """Returns the storageProfile with the name and the system that a single VM's disk has."""
+    usual = {"name": f"{name}_OsDisk_1", "osType": _system(profile)}
+    return {**storage, "osDisk": {**usual, **object_at(storage, "osDisk")}}
 
 
 def without_empty_objects(body: Json) -> Json:

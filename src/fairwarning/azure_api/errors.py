@@ -83,10 +83,25 @@ def bad_token() -> ArmError:
     )
 
 
+_CODES_BY_STATUS = {
+    401: "AuthenticationFailed",
+    403: "AuthorizationFailed",
+    404: "NotFound",
+    405: "MethodNotAllowed",
+    408: "RequestTimeout",
+    409: "Conflict",
+    412: "PreconditionFailed",
+    413: "RequestEntityTooLarge",
+    415: "UnsupportedMediaType",
+    429: "TooManyRequests",
+    500: "InternalServerError",
+    503: "ServiceUnavailable",
+}
+"""Azure's codes for the problems of this server. Clients know no others."""
+
+
 def of_problem(problem: Problem) -> ArmError:
-    codes = {401: "AuthenticationFailed", 403: "AuthorizationFailed", 413: "RequestEntityTooLarge"}
-    words = problem.code.title().replace("-", "")
-    code = codes.get(problem.status, words)
+    code = _CODES_BY_STATUS.get(problem.status, "BadRequest")
     detail = _LOG_IN_AGAIN if problem.status == 401 else problem.detail
     return ArmError(problem.status, code, detail, headers=problem.headers)
 
@@ -106,7 +121,7 @@ def as_arm_error(error: Exception) -> ArmError:
                 "Another operation on this or a dependent resource is in progress; try again.",
             )
         case ClientDisconnect():
-            return ArmError(400, "IncompleteBody", "The body ended early; send it again.")
+            return ArmError(400, "InvalidRequestContent", "The body ended early; send it again.")
         case StoreDown():
             return of_problem(of_outage())
         case _:

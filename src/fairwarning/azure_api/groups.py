@@ -7,19 +7,18 @@ from msgspec.structs import replace
 from fairwarning.azure_api import group_state
 from fairwarning.azure_api.body_values import location_of, tags_of, text_at
 from fairwarning.azure_api.errors import ArmError
-from fairwarning.azure_api.etags import content_tag, refuse_unmatched, tag_header
+from fairwarning.azure_api.etags import content_tag, refuse_unmatched, retried, tag_header
 from fairwarning.azure_api.fleet_view import vms_in
 from fairwarning.azure_api.group_state import TYPE, Group, refuse_deleting
 from fairwarning.azure_api.inventory import SCALE_SETS, VIRTUAL_MACHINES, scopes_in
 from fairwarning.azure_api.lists import first_rows, has_tag, list_reply, read_filter
 from fairwarning.azure_api.operations import accepted
 from fairwarning.azure_api.paths import resource_id, resource_path
-from fairwarning.azure_api.request import Arm, ArmCall, Handler, Json, Reply, Routes
+from fairwarning.azure_api.request import Arm, ArmCall, Json, Reply, Routes
 from fairwarning.azure_api.resource_store import ResourceRecord, new_record
 from fairwarning.azure_api.scale_sets import handlers as scale_sets
 from fairwarning.azure_api.virtual_machines import handlers as virtual_machines
 from fairwarning.core.model import EventId, OperationKind, Scope, ScopeKind
-from fairwarning.engine.protocols import RecordChanged
 from fairwarning.operator_api.scale_sets import operate_all
 
 NAME_CHARS_MAX = 90
@@ -218,27 +217,14 @@ def refuse_name(name: str) -> None:
     )
 
 
-def _retried(handler: Handler) -> Handler:
-    """Returns a handler that runs again if another request changed the group meanwhile."""
-
-    async def answer(arm: Arm, call: ArmCall) -> Reply:
-        while True:
-            try:
-                return await handler(arm, call)
-            except RecordChanged:
-                continue
-
-    return answer
-
-
 _KEY = TYPE.replace("resourceGroups", "subscriptions/resourceGroups").lower()
 
 
 ROUTES: Routes = {
     ("GET", "microsoft.resources/subscriptions", "resourcegroups"): list_groups,
-    ("PUT", _KEY, ""): _retried(create_or_update),
-    ("PATCH", _KEY, ""): _retried(update),
+    ("PUT", _KEY, ""): retried(create_or_update),
+    ("PATCH", _KEY, ""): retried(update),
     ("GET", _KEY, ""): get,
     ("HEAD", _KEY, ""): exists,
-    ("DELETE", _KEY, ""): _retried(delete),
+    ("DELETE", _KEY, ""): retried(delete),
 }

@@ -12,6 +12,12 @@ from msgspec.structs import replace as with_fields
 from fairwarning.azure_api.api_versions import call_to
 from fairwarning.azure_api.body_values import object_at, text_at
 from fairwarning.azure_api.errors import ArmError
+from fairwarning.azure_api.etags import (
+    record_tag,
+    refuse_unmatched_record,
+    retried,
+    tag_header,
+)
 from fairwarning.azure_api.paths import ResourcePath
 from fairwarning.azure_api.request import Arm, ArmCall, Json, Reply, Routes
 from fairwarning.azure_api.resource_store import ResourceRecord, new_record
@@ -32,22 +38,24 @@ async def create_or_update(arm: Arm, call: ArmCall) -> Reply:
     if call.path.parent is not None:
         await _refuse_missing(arm, call, call.path.parent)
     before = await arm.resources.find(call.path.id)
+    refuse_unmatched_record(call, before)
     record = before or new_record(
         arm.control.clock.now(), id=call.path.id, type=TYPE, name=call.path.name, body=body
     )
     record = await arm.resources.put(with_fields(record, body=body), by=call.by)
-    return Reply(201 if before is None else 200, _json(record))
+    return Reply(201 if before is None else 200, _json(record), tag_header(record_tag(record)))
 
 
 async def get(arm: Arm, call: ArmCall) -> Reply:
     record = await arm.resources.find(call.path.id)
     if record is None:
         raise ArmError(404, "LockNotFound", f"The lock '{call.path.name}' could not be found.")
-    return Reply(200, _json(record))
+    return Reply(200, _json(record), tag_header(record_tag(record)))
 
 
 async def delete(arm: Arm, call: ArmCall) -> Reply:
     record = await arm.resources.find(call.path.id)
+    refuse_unmatched_record(call, record)
     if record is None:
         return Reply(204)
     await arm.resources.delete(record, by=call.by)
@@ -161,7 +169,7 @@ def _body(call: ArmCall) -> Json:
     if level.lower() not in LEVELS:
         raise ArmError(
             400,
-            "InvalidLockLevel",
+            "InvalidRequestContent",
             f"The lock level '{level[:40]}' is invalid; use CanNotDelete or ReadOnly.",
             target="properties.level",
         )
@@ -169,7 +177,7 @@ def _body(call: ArmCall) -> Json:
     if len(notes) > NOTES_CHARS_MAX:
         raise ArmError(
             400,
-            "InvalidLockNotes",
+            "InvalidRequestContent",
             f"The notes of a lock have at most {NOTES_CHARS_MAX} characters.",
             target="properties.notes",
         )
@@ -183,7 +191,7 @@ def _json(record: ResourceRecord) -> Json:
 
 ROUTES: Routes = {
     ("GET", "microsoft.authorization", "locks"): list_locks,
-    ("PUT", _KEY, ""): create_or_update,
+    ("PUT", _KEY, ""): retried(create_or_update),
     ("GET", _KEY, ""): get,
-    ("DELETE", _KEY, ""): delete,
+    ("DELETE", _KEY, ""): retried(delete),
 }

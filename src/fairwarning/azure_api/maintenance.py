@@ -10,6 +10,12 @@ from fairwarning.azure_api.api_versions import call_to
 from fairwarning.azure_api.availability_sets import find_availability_set
 from fairwarning.azure_api.body_values import object_at, resource_members, text_at
 from fairwarning.azure_api.errors import ArmError, not_found
+from fairwarning.azure_api.etags import (
+    record_tag,
+    refuse_unmatched_record,
+    retried,
+    tag_header,
+)
 from fairwarning.azure_api.fleet_view import FleetInstance, find_vm
 from fairwarning.azure_api.instance_views import pending_maintenance
 from fairwarning.azure_api.operations import OperationState
@@ -62,24 +68,26 @@ async def assign(arm: Arm, call: ArmCall) -> Reply:
         raise _invalid("maintenanceConfigurationId must be the id of a maintenance configuration.")
     configuration = await CONFIGURATION.find(arm, path)
     before = await arm.resources.find(call.path.id)
+    refuse_unmatched_record(call, before)
     record = before or new_record(
         arm.control.clock.now(), id=call.path.id, type=ASSIGNMENTS, name=call.path.name, body={}
     )
     stored = {"maintenanceConfigurationId": configuration.id, "resourceId": owner.id}
     body = {"location": configuration.body["location"], "properties": stored}
     record = await arm.resources.put(with_fields(record, body=body), by=call.by)
-    return Reply(201 if before is None else 200, _assignment_json(record))
+    return _assignment_reply(201 if before is None else 200, record)
 
 
 async def get_assignment(arm: Arm, call: ArmCall) -> Reply:
     record = await arm.resources.find(call.path.id)
     if record is None:
         raise not_found(ASSIGNMENTS, call.path.name, call.path.group)
-    return Reply(200, _assignment_json(record))
+    return _assignment_reply(200, record)
 
 
 async def delete_assignment(arm: Arm, call: ArmCall) -> Reply:
     record = await arm.resources.find(call.path.id)
+    refuse_unmatched_record(call, record)
     if record is None:
         return Reply(204)
     await arm.resources.delete(record, by=call.by)
@@ -92,6 +100,10 @@ async def list_assignments(arm: Arm, call: ArmCall) -> Reply:
     records = arm.resources.list_below(scope)
     found = [_assignment_json(each) async for each in records if each.type == ASSIGNMENTS]
     return Reply(200, {"value": found})
+
+
+def _assignment_reply(status: int, record: ResourceRecord) -> Reply:
+    return Reply(status, _assignment_json(record), tag_header(record_tag(record)))
 
 
 def _assignment_json(record: ResourceRecord) -> Json:
@@ -188,9 +200,9 @@ def _invalid(message: str) -> ArmError:
 ROUTES: Routes = {
     **CONFIGURATION.routes(),
     ("GET", "microsoft.maintenance", "configurationassignments"): list_assignments,
-    ("PUT", ASSIGNMENTS.lower(), ""): assign,
+    ("PUT", ASSIGNMENTS.lower(), ""): retried(assign),
     ("GET", ASSIGNMENTS.lower(), ""): get_assignment,
-    ("DELETE", ASSIGNMENTS.lower(), ""): delete_assignment,
+    ("DELETE", ASSIGNMENTS.lower(), ""): retried(delete_assignment),
     ("GET", "microsoft.maintenance", "updates"): list_updates,
     ("PUT", UPDATES.lower(), ""): apply,
     ("GET", UPDATES.lower(), ""): get_apply,

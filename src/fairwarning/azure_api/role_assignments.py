@@ -11,7 +11,7 @@ async def list_none(_: Arm, __: ArmCall) -> Reply:
 async def refuse(_: Arm, __: ArmCall) -> Reply:
     raise ArmError(
         409,
-        "RoleAssignmentsNotSupported",
+        "OperationNotAllowed",
         "Roles are not assigned in Fairwarning: each token has one. Make a token with "
         "`fairwarning token create --role ROLE`, and log in with that.",
     )

@@ -7,6 +7,12 @@ from msgspec.structs import replace
 
 from fairwarning.azure_api.body_values import location_of, resource_members, tags_of
 from fairwarning.azure_api.errors import ArmError, not_found
+from fairwarning.azure_api.etags import (
+    record_tag,
+    refuse_unmatched_record,
+    retried,
+    tag_header,
+)
 from fairwarning.azure_api.lists import list_reply
 from fairwarning.azure_api.merge_patch import merge
 from fairwarning.azure_api.paths import ResourcePath
@@ -28,10 +34,10 @@ class StoredKind:
         namespace, _, name = self.type.lower().partition("/")
         return {
             ("GET", namespace, name): self.list_all,
-            ("PUT", self.type.lower(), ""): self.create_or_replace,
-            ("PATCH", self.type.lower(), ""): self.update,
+            ("PUT", self.type.lower(), ""): retried(self.create_or_replace),
+            ("PATCH", self.type.lower(), ""): retried(self.update),
             ("GET", self.type.lower(), ""): self.get,
-            ("DELETE", self.type.lower(), ""): self.delete,
+            ("DELETE", self.type.lower(), ""): retried(self.delete),
         }
 
     async def find(self, arm: Arm, path: ResourcePath) -> ResourceRecord:
@@ -49,19 +55,25 @@ class StoredKind:
         body = merge({}, resource_members(call.body))
         body["location"] = location_of(body)
         before = await arm.resources.find(call.path.id)
+        refuse_unmatched_record(call, before)
         record = await self._put(arm, call, before, body)
-        return Reply(201 if before is None else 200, self.json(record))
+        return self._reply(201 if before is None else 200, record)
 
     async def update(self, arm: Arm, call: ArmCall) -> Reply:
         before = await self.find(arm, call.path)
+        refuse_unmatched_record(call, before)
         body = merge(before.body, resource_members(call.body))
-        return Reply(200, self.json(await self._put(arm, call, before, body)))
+        return self._reply(200, await self._put(arm, call, before, body))
 
     async def get(self, arm: Arm, call: ArmCall) -> Reply:
-        return Reply(200, self.json(await self.find(arm, call.path)))
+        return self._reply(200, await self.find(arm, call.path))
+
+    def _reply(self, status: int, record: ResourceRecord) -> Reply:
+        return Reply(status, self.json(record), tag_header(record_tag(record)))
 
     async def delete(self, arm: Arm, call: ArmCall) -> Reply:
         record = await arm.resources.find(call.path.id)
+        refuse_unmatched_record(call, record)
         if record is None:
             return Reply(204)
         await arm.resources.delete(record, by=call.by)

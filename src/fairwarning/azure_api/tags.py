@@ -40,7 +40,7 @@ async def update(arm: Arm, call: ArmCall) -> Reply:
     if change is None:
         raise ArmError(
             400,
-            "InvalidTagsOperation",
+            "InvalidRequestContent",
             f"The operation '{operation[:40]}' is invalid; use Merge, Replace or Delete.",
             target="operation",
         )

@@ -35,6 +35,7 @@ from fairwarning.engine.timers import Ticker
 
 _log = logging.getLogger(__name__)
 
+Precondition = Callable[[Scope], None]
 Observer = Callable[[Receipt, Actor, str, float], None]
 """Called after each commit of this node: with receipt, actor, reason and the seconds it took."""
 
@@ -193,15 +194,24 @@ class Engine:
         by: Actor,
         why: str = "",
         fences: Sequence[Fence] = (),
+        precondition: Precondition | None = None,
     ) -> Receipt:
-        """Carry out and store the command. Raises Refused, FenceBroken or StoreDown."""
+        """Carry out and store the command. Raises Refused, FenceBroken or StoreDown.
+
+        `precondition` is called with the scope, within the transaction. If it raises an exception,
+        the exception is passed on and nothing is stored.
+        """
         limits.refuse_text("reason", why + by.name)
         try:
             try:
-                return await self._transact(scope_id, command, by=by, why=why, fences=fences)
+                return await self._transact(
+                    scope_id, command, by=by, why=why, fences=fences, precondition=precondition
+                )
             except OtherPast:
                 await self._follow(scope_id)
-                return await self._transact(scope_id, command, by=by, why=why, fences=fences)
+                return await self._transact(
+                    scope_id, command, by=by, why=why, fences=fences, precondition=precondition
+                )
         except Refused as refused:
             if refused.code is Code.UNKNOWN_EVENT and isinstance(
                 command, Approve | Cancel | Postpone
@@ -264,11 +274,20 @@ class Engine:
         why: str = "",
         skip_busy: bool = False,
         fences: Sequence[Fence] = (),
+        precondition: Precondition | None = None,
     ) -> Receipt:
         """Run the transaction to its end, even if the caller is cancelled."""
         loop = asyncio.get_running_loop()
         transaction = loop.create_task(
-            self._commit(scope_id, command, by=by, why=why, skip_busy=skip_busy, fences=fences)
+            self._commit(
+                scope_id,
+                _guarded(self._step(command), precondition),
+                by=by,
+                why=why,
+                counting=limits.is_counted(command),
+                skip_busy=skip_busy,
+                fences=fences,
+            )
         )
         # This does the same as `asyncio.shield`, with two callbacks less.
         outcome: asyncio.Future[Receipt] = loop.create_future()
@@ -293,10 +312,11 @@ class Engine:
     async def _commit(
         self,
         scope_id: ScopeId,
-        command: Command,
+        step: Step,
         *,
         by: Actor,
         why: str,
+        counting: bool,
         skip_busy: bool,
         fences: Sequence[Fence],
     ) -> Receipt:
@@ -306,10 +326,10 @@ class Engine:
         era = self._era
         receipt = await self._store.transact(
             scope_id,
-            self._step(command),
+            step,
             by=by,
             why=why,
-            counting=limits.is_counted(command),
+            counting=counting,
             skip_busy=skip_busy,
             fences=fences,
         )
@@ -337,3 +357,14 @@ class Engine:
             return change
 
         return step
+
+
+def _guarded(step: Step, precondition: Precondition | None) -> Step:
+    if precondition is None:
+        return step
+
+    def guarded(scope: Scope, moment: Moment) -> Change:
+        precondition(scope)
+        return step(scope, moment)
+
+    return guarded

@@ -189,10 +189,20 @@ def removal(
 
 
 def removal_of_all(groups: Iterable[Scope], *, without_notice: bool = False) -> Plan:
-    """Return the plan that removes a whole resource, which has these scopes."""
-    parts = [removal(each, without_notice=without_notice) for each in groups]
+    """Return the plan that removes a whole resource, which has these scopes.
+
+    An empty scale set is one change, however many placement groups it has.
+    """
+    found = list(groups)
+    parts = [removal(each, without_notice=without_notice) for each in found]
+    said_of = _empty_sets(found) or {each.id for each in found}
     return Plan(
-        changes=tuple(change for part in parts for change in part.changes),
+        changes=tuple(
+            change
+            for group, part in zip(found, parts, strict=True)
+            if group.id in said_of
+            for change in part.changes
+        ),
         declares=tuple(step for part in parts for step in part.declares),
     )
 

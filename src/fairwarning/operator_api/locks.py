@@ -151,10 +151,13 @@ class _FencedEngine:
         by: Actor,
         why: str = "",
         fences: Sequence[Fence] = (),
+        **more: Any,
     ) -> Receipt:
         async with self._hold.fence() as fence:
             every = [*fences, fence]
-            return await self._engine.submit(scope_id, command, by=by, why=why, fences=every)
+            return await self._engine.submit(
+                scope_id, command, by=by, why=why, fences=every, **more
+            )
 
     async def approve(
         self, event_id: EventId, *, by: Actor, why: str = "", fences: Sequence[Fence] = ()

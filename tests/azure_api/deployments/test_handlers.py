@@ -371,6 +371,37 @@ async def test_a_server_too_busy_to_go_on_is_asked_again_only_if_nothing_was_mad
     assert shown["outputResources"] == [{"id": f"{NETWORK}/virtualNetworks/net"}]
 
 
+@pytest.mark.parametrize("status", [429, 503])
+async def test_a_server_too_busy_for_the_first_resource_leaves_nothing(
+    arm: DeploymentClient, monkeypatch: pytest.MonkeyPatch, status: int
+) -> None:
+    async def body(*_: object) -> Evaluated:
+        raise Problem(status, "too-many-large-bodies", "try again", headers={"Retry-After": "5"})
+
+    with monkeypatch.context() as busy:
+        busy.setattr(TemplateRunner, "body", body)
+        for name, first in (("flat", network()), ("outer", nested("inner", network()))):
+            answer = await arm.ask("PUT", f"{DEPLOYMENTS}/{name}", template(first), status)
+            assert answer.headers["Retry-After"] == "5"
+    assert (await arm.get(DEPLOYMENTS))["value"] == []
+    await arm.deploy("flat", network())
+
+
+async def test_a_server_too_busy_for_a_nested_template_leaves_nothing(
+    arm: DeploymentClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = TemplateRunner.body
+
+    async def body(runner: TemplateRunner, deployment: int, number: int) -> Evaluated:
+        if deployment:
+            raise Problem(503, "too-many-large-bodies", "try again in a moment")
+        return await real(runner, deployment, number)
+
+    monkeypatch.setattr(TemplateRunner, "body", body)
+    await arm.ask("PUT", f"{DEPLOYMENTS}/outer", template(nested("inner", network())), 503)
+    assert (await arm.get(DEPLOYMENTS))["value"] == []
+
+
 async def test_deployments_are_listed_and_forgotten(arm: DeploymentClient) -> None:
     await arm.deploy("good", network(), tags={})
     await arm.fail("bad", resource("Microsoft.Nobody/things", "x"))

@@ -132,7 +132,7 @@ async def test_no_public_address_is_made_up(azure: VmClient) -> None:
         {"location": "local", "sku": {"name": "Standard"}, "properties": {}},
     )
     assert "ipAddress" not in made["properties"]
-    assert made["sku"] == {"name": "Standard"}
+    assert made["sku"] == {"name": "Standard", "tier": "Regional"}
 
 
 async def test_what_cannot_be_a_network_is_refused(azure: VmClient) -> None:
@@ -261,7 +261,7 @@ async def test_what_a_deletion_that_broke_off_left_below_goes_with_the_next(
                 "ipTags": [],
             },
         ),
-        ("networkSecurityGroups", {}, {"securityRules": []}),
+        ("routeTables", {}, {"routes": [], "disableBgpRoutePropagation": False}),
         (
             "networkInterfaces",
             {"dnsSettings": {}},
@@ -269,6 +269,7 @@ async def test_what_a_deletion_that_broke_off_left_below_goes_with_the_next(
                 "ipConfigurations": [],
                 "enableAcceleratedNetworking": False,
                 "enableIPForwarding": False,
+                "vnetEncryptionSupported": False,
                 "dnsSettings": {"dnsServers": [], "appliedDnsServers": []},
             },
         ),
@@ -287,3 +288,119 @@ async def test_what_the_owner_left_open_has_the_values_of_azure(
     assert shown == {**full, **usual}
     changed = await azure.put(path, await azure.get(path), 200)
     assert changed["properties"]["provisioningState"] == "Succeeded"
+
+
+@pytest.mark.parametrize(
+    ("type", "sent", "shown"),
+    [
+        ("publicIPAddresses", None, {"name": "Basic", "tier": "Regional"}),
+        ("publicIPAddresses", {"name": "Standard"}, {"name": "Standard", "tier": "Regional"}),
+        ("loadBalancers", None, {"name": "Basic", "tier": "Regional"}),
+        ("loadBalancers", {"tier": "Global"}, {"name": "Basic", "tier": "Global"}),
+        ("publicIPPrefixes", None, {"name": "Standard", "tier": "Regional"}),
+    ],
+)
+async def test_a_size_that_was_left_open_is_azures(
+    azure: VmClient, type: str, sent: Any, shown: Any
+) -> None:
+    """As in the examples PublicIpAddressCreateDefaults and LoadBalancerCreateWithZones."""
+    path = f"{NETWORK}/{type}/n"
+    await azure.put(path, {"location": "local", "sku": sent, "properties": {}})
+    assert (await azure.get(path))["sku"] == shown
+
+
+async def test_a_security_group_shows_azures_own_rules(azure: VmClient) -> None:
+    """As in the example NetworkSecurityGroupCreate."""
+    path = f"{NETWORK}/networkSecurityGroups/g"
+    made = (await azure.put(path, {"location": "local"}))["properties"]
+    assert (made["securityRules"], made["flushConnection"]) == ([], False)
+    rules = made["defaultSecurityRules"]
+    assert [each["name"] for each in rules] == [
+        "AllowVnetInBound",
+        "AllowAzureLoadBalancerInBound",
+        "DenyAllInBound",
+        "AllowVnetOutBound",
+        "AllowInternetOutBound",
+        "DenyAllOutBound",
+    ]
+    assert rules[0]["id"] == f"{path}/defaultSecurityRules/AllowVnetInBound"
+    assert rules[0]["properties"] == {
+        "provisioningState": "Succeeded",
+        "description": "Allow inbound traffic from all VMs in VNET",
+        "protocol": "*",
+        "sourcePortRange": "*",
+        "destinationPortRange": "*",
+        "sourceAddressPrefix": "VirtualNetwork",
+        "destinationAddressPrefix": "VirtualNetwork",
+        "access": "Allow",
+        "priority": 65000,
+        "direction": "Inbound",
+    }
+    again = await azure.put(path, await azure.get(path), 200)
+    assert again["properties"]["defaultSecurityRules"] == [
+        {**each, "etag": again["etag"]} for each in rules
+    ]
+
+
+async def test_the_parts_of_a_load_balancer_name_the_rules_that_use_them(azure: VmClient) -> None:
+    """As in the example LoadBalancerCreateWithZones."""
+    path = f"{NETWORK}/loadBalancers/lb"
+
+    def to(name: str) -> dict[str, str]:
+        return {"id": f"{path}/{name}"}
+
+    front, pool, probe = "frontendIPConfigurations/f", "backendAddressPools/b", "probes/p"
+    ports = {"frontendPort": 80, "backendPort": 80, "protocol": "Tcp"}
+    rule = {
+        "frontendIPConfiguration": to(front.upper().replace(path.upper(), path)),
+        "backendAddressPool": to(pool),
+        "probe": to(probe),
+    }
+    body = {
+        "frontendIPConfigurations": [{"name": "f", "properties": {"subnet": {"id": SUBNET}}}],
+        "backendAddressPools": [{"name": "b"}],
+        "probes": [{"name": "p", "properties": {"protocol": "Tcp", "port": 80}}],
+        "loadBalancingRules": [{"name": "r", "properties": {**rule, **ports}}],
+        "inboundNatRules": [
+            {"name": "n", "properties": {"frontendIPConfiguration": to(front), **ports}}
+        ],
+    }
+    made = (await azure.put(path, {"location": "local", "properties": body}))["properties"]
+    rules = {"loadBalancingRules": [to("loadBalancingRules/r")]}
+    assert made["frontendIPConfigurations"][0]["properties"] == {
+        "provisioningState": "Succeeded",
+        "privateIPAllocationMethod": "Dynamic",
+        "subnet": {"id": SUBNET},
+        **rules,
+        "inboundNatRules": [to("inboundNatRules/n")],
+    }
+    done = {"provisioningState": "Succeeded"}
+    assert made["backendAddressPools"][0]["properties"] == {**done, **rules}
+    assert (await azure.get(f"{path}/{pool}"))["properties"] == {**done, **rules}
+    shown = made["probes"][0]["properties"]
+    assert shown == {**done, **rules, "protocol": "Tcp", "port": 80, "probeThreshold": 1}
+    assert made["loadBalancingRules"][0]["properties"] == {
+        **done,
+        **rule,
+        **ports,
+        "enableFloatingIP": False,
+        "idleTimeoutInMinutes": 4,
+        "loadDistribution": "Default",
+        "disableOutboundSnat": False,
+    }
+
+
+async def test_a_public_address_names_what_uses_it(azure: VmClient) -> None:
+    """As in the example PublicIpAddressGet."""
+    await azure.network()
+    used, free = (f"{NETWORK}/publicIPAddresses/{name}" for name in ("used", "free"))
+    for path in (used, free):
+        await azure.put(path, {"location": "local", "properties": {}})
+    await azure.interface("card", publicIPAddress={"id": used.upper()})
+    owner = {"id": f"{NICS}/card/ipConfigurations/one"}
+    assert (await azure.get(used))["properties"]["ipConfiguration"] == owner
+    rows = (await azure.get(f"{NETWORK}/publicIPAddresses"))["value"]
+    assert {row["name"]: row["properties"].get("ipConfiguration") for row in rows} == {
+        "used": owner,
+        "free": None,
+    }

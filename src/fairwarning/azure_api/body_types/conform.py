@@ -17,6 +17,10 @@ _ENVELOPE = frozenset({
     "scale", "etag", "systemdata", "location", "tags", "id", "name", "type",
 })  # fmt: skip
 """Members that ARM knows on every resource. A type that has no use for one ignores it."""
+_WITHOUT_ENVELOPE = frozenset({"TagsResource", "TagsPatchResource"})
+"""Types in which nothing is ignored: tags beside `properties` would mean that there are none."""
+_INT_MAX = 2**31 - 1
+_DIGITS_MAX = 10
 _ROOTS = {"ResourceGroup": "ResourceGroupDefinition"}
 
 
@@ -26,7 +30,7 @@ def with_known_members(call: ArmCall) -> ArmCall:
     Templates write some booleans and numbers as text. Such a text becomes a boolean or a number.
     Nulls stay. Raises ArmError if a member is unknown or has the wrong kind.
     """
-    found = body_type(call.path) if call.body is not None else None
+    found = body_type(call.path, call.method) if call.body is not None else None
     if call.body is None or found is None:
         return call
     return replace(call, body=_Conformer(found, call.path.namespace).root(call.body))
@@ -40,7 +44,9 @@ class _Conformer:
 
     def root(self, body: Json) -> Json:
         known = self._table[self._root]
-        envelope = {n for n in body if n.lower() in _ENVELOPE and n.lower() not in known}
+        is_plain = "properties" not in known or self._root in _WITHOUT_ENVELOPE
+        ignored = frozenset() if is_plain else _ENVELOPE - known.keys()
+        envelope = {n for n in body if n.lower() in ignored}
         return self._object({n: body[n] for n in body if n not in envelope}, self._root, "")
 
     def _object(self, value: Json, type: str, path: str) -> Json:
@@ -70,9 +76,13 @@ class _Conformer:
             case "{":
                 if not isinstance(value, dict):
                     raise wrong_kind(path, "an object")
+                if kind == "{str":
+                    return value  # Tags and such: whoever reads them checks their values.
                 return {n: self._value(v, kind[1:], f"{path}.{n}") for n, v in value.items()}
-            case "=" if not isinstance(value, dict | list):
-                return _word(value, kind[1:].split("|"))
+            case "=":
+                return _word(value, kind[1:].split("|"), path)
+            case _:
+                pass
         if kind in self._table:
             if not isinstance(value, dict):
                 raise wrong_kind(path, "an object")
@@ -116,10 +126,10 @@ class _Conformer:
         return ArmError(400, "BadRequest", message, target=path[:400])
 
 
-def _word(value: Any, words: list[str]) -> Any:
+def _word(value: Any, words: list[str], path: str) -> str:
     """Returns the word in Azure's spelling. A word that is not in the list stays as it is."""
     if not isinstance(value, str):
-        return value
+        raise wrong_kind(path, "a string")
     return next((each for each in words if each.lower() == value.lower()), value)
 
 
@@ -129,9 +139,27 @@ def _scalar(value: Any, kind: str, path: str) -> Any:
         raise wrong_kind(path, names.get(kind, "a string"))
     if kind == "bool":
         return _boolean(value, path)
-    if kind == "int" and isinstance(value, str) and value.isascii() and value.isdigit():
-        return int(value) if len(value) < 10 else value
-    return value
+    if kind in ("int", "num"):
+        return _number(value, kind, path)
+    if isinstance(value, bool):
+        raise wrong_kind(path, "a string")
+    return str(value) if isinstance(value, int | float) else value
+
+
+def _number(value: Any, kind: str, path: str) -> int | float:
+    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= _DIGITS_MAX:
+        value = int(value)
+    if kind == "num" and isinstance(value, int | float) and not isinstance(value, bool):
+        return value
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) <= _INT_MAX:
+        return value
+    wanted = "a number" if kind == "num" else "a whole number that fits into 32 bits"
+    raise ArmError(
+        400,
+        "InvalidParameter",
+        f"The value '{str(value)[:40]}' of parameter '{path[:400]}' is invalid; use {wanted}.",
+        target=path[:400],
+    )
 
 
 def _boolean(value: Any, path: str) -> bool:

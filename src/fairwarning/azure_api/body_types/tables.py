@@ -53,6 +53,7 @@ _ACTIONS = {
         for type in _COMPUTE
         for verb in ("reimage", "reimageall")
     },
+    ("virtualmachinescalesets", "setorchestrationservicestate"): "OrchestrationServiceStateInput",
 }  # fmt: skip
 _NETWORK = {
     "virtualnetworks": "VirtualNetwork",
@@ -67,9 +68,25 @@ _NETWORK = {
     "bastionhosts": "BastionHost",
     "privateendpoints": "PrivateEndpoint",
 }
+_OTHERS = {
+    ("Microsoft.Resources", "subscriptions/resourcegroups", ""): ("resources", "ResourceGroup"),
+    ("Microsoft.Resources", "tags", ""): ("resources", "TagsResource"),
+    ("Microsoft.Authorization", "locks", ""): ("authorization", "ManagementLockObject"),
+    ("Microsoft.Insights", "autoscalesettings", ""): ("insights", "AutoscaleSettingResource"),
+    ("Microsoft.Insights", "autoscalesettings", "trigger"): ("insights", "AutoscaleTrigger"),
+    ("Microsoft.Maintenance", "maintenanceconfigurations", ""): (
+        "maintenance", "MaintenanceConfiguration",
+    ),
+    ("Microsoft.Maintenance", "configurationassignments", ""): (
+        "maintenance", "ConfigurationAssignment",
+    ),
+    ("Microsoft.Maintenance", "applyupdates", ""): ("maintenance", "ApplyUpdate"),
+    ("Microsoft.Maintenance", "", "scheduledevents"): ("maintenance", "ScheduledEventsIdList"),
+}  # fmt: skip
+"""The table and the type of a body, by the namespace, the type and the tail of the path."""
 
 
-def body_type(path: ResourcePath) -> BodyType | None:
+def body_type(path: ResourcePath, method: str) -> BodyType | None:
     """Returns the type of the body of a PUT, PATCH or POST, or None if the type is not known."""
     type = "/".join(path.types).lower()
     match path.namespace:
@@ -78,10 +95,11 @@ def body_type(path: ResourcePath) -> BodyType | None:
             return None if name is None else BodyType(load_table("compute"), name)
         case "Microsoft.Network" if not path.tail:
             return _network_type(type)
-        case "Microsoft.Resources" if type == "subscriptions/resourcegroups" and not path.tail:
-            return BodyType(load_table("resources"), "ResourceGroup")
+        case "Microsoft.Resources" if type == "tags" and method == "PATCH":
+            return BodyType(load_table("resources"), "TagsPatchResource")
         case _:
-            return None
+            table, name = _OTHERS.get((path.namespace, type, path.tail), ("", ""))
+            return BodyType(load_table(table), name) if name else None
 
 
 def _network_type(type: str) -> BodyType | None:

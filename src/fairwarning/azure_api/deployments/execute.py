@@ -84,12 +84,16 @@ async def deploy(
         outcome.parameters, outcome.needs, outcome.mode = plan.parameters, plan.needs, plan.mode
         await _Executor(arm, call, runner, deployment, plan, outcome, level).run()
     except Problem as problem:
-        if problem.status in _RETRY_STATUSES and not outcome.steps:
+        if _is_retried(problem) and not outcome.steps:
             raise
         outcome.failure = as_deployment_failure(as_arm_error(problem).failure)
     except (ArmError, Refused) as error:
         outcome.failure = as_deployment_failure(as_arm_error(error).failure)
     return await _store(arm, call, before, outcome)
+
+
+def _is_retried(error: Exception) -> bool:
+    return isinstance(error, Problem) and error.status in _RETRY_STATUSES
 
 
 async def refuse_running(arm: Arm, record: ResourceRecord) -> None:
@@ -203,6 +207,8 @@ class _Executor:
         try:
             status, operation = await self._create(number, each)
         except (ArmError, Refused, Problem) as error:
+            if _is_retried(error) and not self._outcome.steps:
+                raise
             found = as_arm_error(error)
             step = msgspec.structs.replace(step, status=found.status, failure=found.failure)
             self._outcome.steps.append(step)

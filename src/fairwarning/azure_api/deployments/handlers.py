@@ -24,6 +24,13 @@ from fairwarning.azure_api.deployments.records import (
 from fairwarning.azure_api.deployments.template_runner import template_runner
 from fairwarning.azure_api.deployments.what_if import Preview, ids_only
 from fairwarning.azure_api.errors import ArmError, Failure
+from fairwarning.azure_api.etags import (
+    record_tag,
+    refuse_unmatched_record,
+    retried,
+    tag_header,
+)
+from fairwarning.azure_api.instance_changes import locked_in_turn
 from fairwarning.azure_api.lists import read_filter, top_of
 from fairwarning.azure_api.operations import (
     RETRY_AFTER_S,
@@ -41,21 +48,39 @@ _NAME = re.compile(r"[-\w._()]{1,64}")
 
 
 async def create_or_update(arm: Arm, call: ArmCall) -> Reply:
+    """Deploys the template. If the request has a condition, it locks the name of the deployment.
+
+    Without a condition, several templates of one name may be deployed at once, and the last of them
+    is refused.
+    """
     _refuse_place(call)
+    if not call.if_match and not call.if_none_match:
+        return await _deploy(arm, call)
+    async with locked_in_turn(arm, call, f"arm{call.path.id.lower()}"):
+        refuse_unmatched_record(call, await arm.resources.find(call.path.id))
+        return await _deploy(arm, call.without_conditions())
+
+
+async def _deploy(arm: Arm, call: ArmCall) -> Reply:
     async with template_runner(arm, call) as runner:
         is_new = await arm.resources.find(call.path.id) is None
         record = await deploy(arm, call, runner)
     operation = read_deployment(record).operation
     place = f"{call.base_url}{record.id}/operationStatuses"
     url = f"{place}/{operation.id}?api-version={call.api_version}"
-    headers = {"Azure-AsyncOperation": url, "Retry-After": str(RETRY_AFTER_S)}
+    headers = {
+        "Azure-AsyncOperation": url,
+        "Retry-After": str(RETRY_AFTER_S),
+        **tag_header(record_tag(record)),
+    }
     body = deployment_json(record, await _state(arm, operation), "Accepted")
     return Reply(201 if is_new else 200, body, headers)
 
 
 async def get(arm: Arm, call: ArmCall) -> Reply:
-    record = await finish(arm, call, await _get_record(arm, call))
-    return Reply(200, deployment_json(record, await _state(arm, read_deployment(record).operation)))
+    record = await finish(arm, call.without_conditions(), await _get_record(arm, call))
+    body = deployment_json(record, await _state(arm, read_deployment(record).operation))
+    return Reply(200, body, tag_header(record_tag(record)))
 
 
 async def exists(arm: Arm, call: ArmCall) -> Reply:
@@ -66,6 +91,7 @@ async def exists(arm: Arm, call: ArmCall) -> Reply:
 async def delete(arm: Arm, call: ArmCall) -> Reply:
     """Deletes the record of the deployment. The resources that the deployment created stay."""
     record = await arm.resources.find(_id(call))
+    refuse_unmatched_record(call, record)
     if record is not None:
         await refuse_running(arm, record)
         await arm.resources.delete(record, by=call.by)
@@ -89,7 +115,7 @@ async def get_status(arm: Arm, call: ArmCall) -> Reply:
     record = await arm.resources.find(call.path.up().id)
     if record is not None and record.operation == call.path.name.lower():
         # The record knows the operation for longer, and also its late failures.
-        operation = read_deployment(await finish(arm, call, record)).operation
+        operation = read_deployment(await finish(arm, call.without_conditions(), record)).operation
     if operation is None:
         raise unknown_operation(call.path)
     state = await _state(arm, operation)
@@ -206,7 +232,7 @@ ROUTES: Routes = {
     ("PUT", _KEY, ""): create_or_update,
     ("GET", _KEY, ""): get,
     ("HEAD", _KEY, ""): exists,
-    ("DELETE", _KEY, ""): delete,
+    ("DELETE", _KEY, ""): retried(delete),
     ("POST", _KEY, "validate"): validate,
     ("POST", _KEY, "whatif"): what_if,
     ("GET", f"{_KEY}/operationstatuses", ""): get_status,

@@ -78,7 +78,7 @@ class Preview:
             inner = replace(call, path=resource_path(each.id))
             return (await self._of_template(inner, _Place(asked.nested, place.level + 1)))[1]
         head = {"apiVersion": each.api_version, "id": each.id, "name": each.name, "type": each.type}
-        as_put = replace(call, path=resource_path(each.id), body=asked.value)
+        as_put = replace(call, method="PUT", path=resource_path(each.id), body=asked.value)
         after = head | merge({}, with_known_members(as_put).body or {})
         if before is None:
             return [_change(each.id, "Create", None, after)]

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from fairwarning.azure_api.body_values import location_of, refuse_moved, resource_members
 from fairwarning.azure_api.errors import ArmError, not_found
-from fairwarning.azure_api.etags import refuse_unmatched
+from fairwarning.azure_api.etags import refuse_unmatched_record, retried
 from fairwarning.azure_api.lists import list_reply
 from fairwarning.azure_api.merge_patch import merge
 from fairwarning.azure_api.networks.attachments import INTERFACES, addresses_of, vm_using
@@ -30,7 +30,11 @@ from fairwarning.azure_api.networks.parts import (
     list_parts,
     refuse_subnets_in_use,
 )
-from fairwarning.azure_api.networks.render import PART_LISTS, etag, part_list, resource_json
+from fairwarning.azure_api.networks.references import (
+    PUBLIC_ADDRESSES,
+    users_of_public_addresses,
+)
+from fairwarning.azure_api.networks.render import PART_LISTS, part_list, resource_json
 from fairwarning.azure_api.networks.subnets import refuse_network
 from fairwarning.azure_api.paths import ResourcePath
 from fairwarning.azure_api.request import Arm, ArmCall, Json, Reply, Routes
@@ -51,16 +55,12 @@ async def create_or_update(arm: Arm, call: ArmCall) -> Reply:
     refuse_name(call.path)
     if _is_part(call.path):
         return await create_or_update_part(arm, call)
-    while True:
-        try:
-            return await _create_or_update(arm, call)
-        except RecordChanged:
-            continue  # Another request changed the record: merge with what is stored now.
+    return await retried(_create_or_update)(arm, call)
 
 
 async def _create_or_update(arm: Arm, call: ArmCall) -> Reply:
     before = await arm.resources.find(call.path.id)
-    refuse_unmatched(call, None if before is None else etag(before))
+    refuse_unmatched_record(call, before)
     if before is None and call.method == "PATCH":
         raise not_found(call.path.type, call.path.name, call.path.group)
     await _refuse_without_parent(arm, call.path)
@@ -82,7 +82,7 @@ async def _create_or_update(arm: Arm, call: ArmCall) -> Reply:
     await release_addresses(arm, update.freed, call.path.id, by=call.by)
     if update.claimed or update.freed:
         await update_addresses(arm, call, await vm_using(arm, record), update.freed)
-    return Reply(201 if before is None else 200, await _json(arm, record))
+    return Reply(201 if before is None else 200, await _json(arm, call.path, record))
 
 
 def _with_location(call: ArmCall, known: Json, body: Json) -> Json:
@@ -124,7 +124,7 @@ async def get(arm: Arm, call: ArmCall) -> Reply:
     record = await arm.resources.find(call.path.id)
     if record is None:
         raise not_found(call.path.type, call.path.name, call.path.group)
-    return Reply(200, await _json(arm, record))
+    return Reply(200, await _json(arm, call.path, record))
 
 
 async def delete(arm: Arm, call: ArmCall) -> Reply:
@@ -132,7 +132,7 @@ async def delete(arm: Arm, call: ArmCall) -> Reply:
         return await delete_part(arm, call)
     children = [each async for each in arm.resources.list_below(call.path.id)]
     record = await arm.resources.find(call.path.id)
-    refuse_unmatched(call, None if record is None else etag(record))
+    refuse_unmatched_record(call, record)
     if record is None:
         # An interrupted deletion may have left these.
         await _delete_all(arm, call, children)
@@ -158,8 +158,8 @@ async def _delete_all(arm: Arm, call: ArmCall, children: Iterable[ResourceRecord
 async def list_resources(arm: Arm, call: ArmCall) -> Reply:
     if part_list(call.path.type, call.path.tail):
         return await list_parts(arm, call)
-    found = [await _json(arm, each) async for each in _iterate(arm, call.path)]
-    return await list_reply(call, found)
+    records = [each async for each in _iterate(arm, call.path)]
+    return await list_reply(call, await _all_json(arm, call.path, records))
 
 
 async def _iterate(arm: Arm, path: ResourcePath) -> AsyncIterator[ResourceRecord]:
@@ -174,9 +174,22 @@ async def _iterate(arm: Arm, path: ResourcePath) -> AsyncIterator[ResourceRecord
             yield each
 
 
-async def _json(arm: Arm, record: ResourceRecord) -> Json:
-    body = resource_json(record)
-    return await with_vm(arm, record, body) if record.type.lower() == INTERFACES else body
+async def _json(arm: Arm, path: ResourcePath, record: ResourceRecord) -> Json:
+    return (await _all_json(arm, path, [record]))[0]
+
+
+async def _all_json(arm: Arm, path: ResourcePath, records: list[ResourceRecord]) -> list[Json]:
+    """Renders resources of one type."""
+    type = records[0].type.lower() if records else ""
+    rows = [resource_json(each) for each in records]
+    if type == INTERFACES:
+        return [await with_vm(arm, *each) for each in zip(records, rows, strict=True)]
+    if type == PUBLIC_ADDRESSES:
+        users = await users_of_public_addresses(arm, path.subscription)
+        for row in rows:
+            if user := users.get(row["id"].lower()):
+                row["properties"]["ipConfiguration"] = {"id": user}
+    return rows
 
 
 def _is_part(path: ResourcePath) -> bool:

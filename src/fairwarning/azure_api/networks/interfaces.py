@@ -28,12 +28,6 @@ from fairwarning.core.model import Actor
 
 CONFIGURATIONS_MAX = 256
 """The maximum number of IP configurations of an interface, as on Azure."""
-_SETTINGS: Json = {
-    "dnsSettings": {"dnsServers": [], "appliedDnsServers": []},
-    "enableAcceleratedNetworking": False,
-    "enableIPForwarding": False,
-}
-"""What Azure shows of an interface that was created without these settings."""
 _DERIVED = ("virtualMachine", "macAddress", "primary", "resourceGuid", "vnetEncryptionSupported")
 
 
@@ -123,7 +117,7 @@ async def _address(
     if not subnet:
         raise ArmError(
             400,
-            "SubnetNotProvided",
+            "InvalidRequestFormat",
             f"IP configuration '{text_at(wanted, 'name')}' of {id} has no subnet.id; name the "
             "subnet that the address is to come from.",
         )
@@ -190,12 +184,12 @@ def _with_address(wanted: Json, address: str, *, is_first: bool) -> Json:
 
 
 async def with_vm(arm: Arm, interface: ResourceRecord, body: Json) -> Json:
-    """Returns the body with the MAC address, and with Azure's settings where it has none.
+    """Returns the body with the MAC address.
 
     If a VM uses the interface, adds its id and `primary`.
     """
     properties = {k: v for k, v in body["properties"].items() if k != "virtualMachine"}
-    properties = {**_SETTINGS, **properties, "macAddress": mac_address(interface.id)}
+    properties["macAddress"] = mac_address(interface.id)
     vm = await vm_using(arm, interface)
     if vm is not None and vm.record is not None:
         properties["virtualMachine"] = {"id": vm.record.id}

@@ -9,11 +9,11 @@ from fairwarning.azure_api.body_values import (
     text_at,
 )
 from fairwarning.azure_api.errors import ArmError, not_found
-from fairwarning.azure_api.etags import refuse_unmatched
+from fairwarning.azure_api.etags import refuse_unmatched_record
 from fairwarning.azure_api.lists import list_reply
 from fairwarning.azure_api.merge_patch import merge
 from fairwarning.azure_api.networks.attachments import INTERFACES
-from fairwarning.azure_api.networks.render import etag, part_json, part_list
+from fairwarning.azure_api.networks.render import part_json, part_list
 from fairwarning.azure_api.networks.subnets import SUBNETS, refuse_network, subnets_of
 from fairwarning.azure_api.paths import ResourcePath
 from fairwarning.azure_api.request import Arm, ArmCall, Json, Reply
@@ -26,7 +26,7 @@ async def create_or_update_part(arm: Arm, call: ArmCall) -> Reply:
     while True:
         parent = await _parent(arm, call)
         known = _find(parent, call.path)
-        refuse_unmatched(call, None if known is None else etag(parent))
+        refuse_unmatched_record(call, None if known is None else parent)
         if known is None and call.method == "PATCH":
             raise not_found(call.path.type, call.path.name, call.path.group)
         part = {"name": call.path.name, **merge(known or {}, resource_members(call.body))}
@@ -55,7 +55,7 @@ async def delete_part(arm: Arm, call: ArmCall) -> Reply:
     while True:
         parent = await arm.resources.find(call.path.up().id)
         part = None if parent is None else _find(parent, call.path)
-        refuse_unmatched(call, None if parent is None or part is None else etag(parent))
+        refuse_unmatched_record(call, None if part is None else parent)
         if parent is None or part is None:
             return Reply(204)
         name = _list_name(call.path)

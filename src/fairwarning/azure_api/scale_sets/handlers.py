@@ -4,6 +4,7 @@ from msgspec.structs import replace
 
 from fairwarning.azure_api import lists
 from fairwarning.azure_api.body_values import object_at, resource_members
+from fairwarning.azure_api.conditional_changes import Watch, checked_change
 from fairwarning.azure_api.errors import ArmError, not_found
 from fairwarning.azure_api.etags import refuse_unmatched
 from fairwarning.azure_api.instance_changes import locked, mark_removed
@@ -41,14 +42,17 @@ async def list_scale_sets(arm: Arm, call: ArmCall) -> Reply:
 async def create_or_update(arm: Arm, call: ArmCall) -> Reply:
     """Creates or updates a scale set. A PATCH only updates, and raises ArmError without a set."""
     body = _body(call)
-    async with locked(arm, call, _lock(call.path)) as own:
-        found = await find_scale_set(own, call.path)
-        refuse_unmatched(call, None if found is None else scale_set_tag(found))
+
+    async def write(own: Arm, watch: Watch) -> Reply:
+        found = await _find_matching(own, call, call.path, watch)
         if found is not None:
             return _written_reply(call, await update(own, call, found, body), 200)
         if call.method == "PATCH":
             raise not_found(TYPE, call.path.name, call.path.group)
         return _written_reply(call, await create(own, call, body), 201)
+
+    async with locked(arm, call, _lock(call.path)) as own:
+        return await checked_change(own, call, write)
 
 
 async def delete(arm: Arm, call: ArmCall) -> Reply:
@@ -61,12 +65,25 @@ async def begin_delete(arm: Arm, call: ArmCall, path: ResourcePath) -> Deletion 
 
     If the scale set is already being deleted, this returns the deletion that is under way.
     """
-    async with locked(arm, call, _lock(path)) as own:
-        found = await find_scale_set(own, path)
-        refuse_unmatched(call, None if found is None else scale_set_tag(found))
+
+    async def end(own: Arm, watch: Watch) -> Deletion | None:
+        found = await _find_matching(own, call, path, watch)
         if found is None:
             return None
         return Deletion(await _delete(own, call, found), found.roster.location)
+
+    async with locked(arm, call, _lock(path)) as own:
+        return await checked_change(own, call, end)
+
+
+async def _find_matching(
+    arm: Arm, call: ArmCall, path: ResourcePath, watch: Watch
+) -> ScaleSetState | None:
+    """Returns the scale set, or None. Raises ArmError if a condition of the call does not hold."""
+    found = await find_scale_set(arm, path)
+    refuse_unmatched(call, None if found is None else scale_set_tag(found))
+    watch([] if found is None else found.groups)
+    return found
 
 
 def _body(call: ArmCall) -> Json:

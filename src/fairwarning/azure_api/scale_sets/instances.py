@@ -4,10 +4,14 @@ import re
 from collections.abc import Callable
 
 from fairwarning.azure_api import lists
+from fairwarning.azure_api.body_values import object_at
+from fairwarning.azure_api.conditional_changes import Watch, checked_change
 from fairwarning.azure_api.errors import ArmError
-from fairwarning.azure_api.etags import refuse_unmatched
+from fairwarning.azure_api.etags import content_tag, refuse_unmatched
 from fairwarning.azure_api.fleet_view import FleetInstance
 from fairwarning.azure_api.instance_views import status_codes, view_json
+from fairwarning.azure_api.networks.render import mac_address
+from fairwarning.azure_api.networks.usual_values import PROPERTIES
 from fairwarning.azure_api.request import Arm, ArmCall, Handler, Json, Reply, Routes
 from fairwarning.azure_api.scale_sets import protection
 from fairwarning.azure_api.scale_sets.actions import (
@@ -22,8 +26,9 @@ from fairwarning.azure_api.scale_sets.render import (
     current_body,
     find_instance,
     get_instance,
-    instance_id_of,
     instance_json,
+    instance_tag,
+    interface_id,
 )
 from fairwarning.azure_api.scale_sets.state import (
     INSTANCE_TYPE,
@@ -31,6 +36,7 @@ from fairwarning.azure_api.scale_sets.state import (
     ScaleSetState,
     get_scale_set,
 )
+from fairwarning.core.identifiers import guid_of
 from fairwarning.core.model import OperationKind, Priority
 
 _KEY = INSTANCE_TYPE.lower()
@@ -69,14 +75,17 @@ async def get_instance_view(arm: Arm, call: ArmCall) -> Reply:
 
 
 async def delete(arm: Arm, call: ArmCall) -> Reply:
-    found = await get_scale_set(arm, call.path)
-    vm = find_instance(found, call.path.name)
-    row = None if vm is None else instance_json(found, vm, current_body(found))
-    refuse_unmatched(call, None if row is None else row["etag"])
-    if vm is None:
-        return Reply(204)
-    events = await start_operations(arm, call, [vm], OperationKind.DELETE)
-    return await accepted_reply(arm, call, found, "delete", events)
+    async def end(own: Arm, watch: Watch) -> Reply:
+        found = await get_scale_set(own, call.path)
+        vm = find_instance(found, call.path.name)
+        refuse_unmatched(call, None if vm is None else instance_tag(found, vm))
+        if vm is None:
+            return Reply(204)
+        watch([vm.scope])
+        events = await start_operations(own, call, [vm], OperationKind.DELETE)
+        return await accepted_reply(own, call, found, "delete", events)
+
+    return await checked_change(arm, call, end)
 
 
 async def simulate_eviction(arm: Arm, call: ArmCall) -> Reply:
@@ -146,9 +155,8 @@ async def _list_interfaces(
 
 def interface_json(found: ScaleSetState, vm: FleetInstance, profile: Json) -> Json:
     """Renders the only network interface of an instance, with all addresses of the instance."""
-    vm_id = f"{found.id}/virtualMachines/{instance_id_of(vm)}"
-    name = primary_card(profile).get("name") or "nic"
-    id = f"{vm_id}/networkInterfaces/{name}"
+    id = interface_id(found, vm, profile)
+    card = object_at(primary_card(profile), "properties")
     subnet = subnet_of(profile)
     addresses = [
         {
@@ -158,19 +166,26 @@ def interface_json(found: ScaleSetState, vm: FleetInstance, profile: Json) -> Js
                 "provisioningState": "Succeeded",
                 "privateIPAddress": address,
                 "privateIPAllocationMethod": "Dynamic",
+                "privateIPAddressVersion": "IPv6" if ":" in address else "IPv4",
                 "primary": number == 1,
                 **({"subnet": {"id": subnet}} if subnet else {}),
             },
         }
         for number, address in enumerate(vm.instance.addresses, 1)
     ]
+    shown = ("networkSecurityGroup", "enableAcceleratedNetworking", "enableIPForwarding")
     properties = {
+        **PROPERTIES["networkinterfaces"],
+        **{name: card[name] for name in shown if name in card},
         "provisioningState": "Succeeded",
+        "resourceGuid": guid_of(id.lower()),
+        "macAddress": mac_address(id),
         "primary": True,
         "ipConfigurations": addresses,
-        "virtualMachine": {"id": vm_id},
+        "virtualMachine": {"id": id.partition("/networkInterfaces/")[0]},
     }
-    return {"name": name, "id": id, "properties": properties}
+    row = {"name": id.rpartition("/")[2], "id": id, "properties": properties}
+    return {**row, "etag": content_tag(row)}
 
 
 def read_condition(text: str) -> Condition:

@@ -6,11 +6,18 @@ All other members are ignored, because clients send back the whole body that the
 from msgspec.structs import replace
 
 from fairwarning.azure_api.body_values import object_at, tags_of
+from fairwarning.azure_api.conditional_changes import Watch, checked_change
 from fairwarning.azure_api.errors import ArmError
+from fairwarning.azure_api.etags import refuse_unmatched
 from fairwarning.azure_api.instance_changes import change_instance
 from fairwarning.azure_api.operations import operation_reply
 from fairwarning.azure_api.request import Arm, ArmCall, Json, Reply
-from fairwarning.azure_api.scale_sets.render import current_body, get_instance, instance_json
+from fairwarning.azure_api.scale_sets.render import (
+    current_body,
+    get_instance,
+    instance_json,
+    instance_tag,
+)
 from fairwarning.azure_api.scale_sets.state import get_scale_set
 from fairwarning.core.model import Instance, Protection
 
@@ -23,8 +30,14 @@ _KINDS = {
 
 
 async def update(arm: Arm, call: ArmCall) -> Reply:
+    return await checked_change(arm, call, lambda own, watch: _update(own, call, watch))
+
+
+async def _update(arm: Arm, call: ArmCall, watch: Watch) -> Reply:
     found = await get_scale_set(arm, call.path)
     vm = get_instance(found, call.path)
+    refuse_unmatched(call, instance_tag(found, vm))
+    watch([vm.scope])
     body = call.body or {}
     properties = object_at(body, "properties")
     _refuse_old_version(call, properties, is_uniform=found.roster.is_numbered)

@@ -4,7 +4,7 @@ Where the fleet and the owner's body disagree, the JSON shows the facts of the f
 """
 
 from fairwarning.azure_api.body_values import object_at, text_at
-from fairwarning.azure_api.compute_defaults import completed_set
+from fairwarning.azure_api.compute_defaults import completed_set, instance_storage
 from fairwarning.azure_api.errors import not_found
 from fairwarning.azure_api.etags import content_tag
 from fairwarning.azure_api.fleet_view import FleetInstance
@@ -17,14 +17,17 @@ from fairwarning.azure_api.notice_profiles import (
 )
 from fairwarning.azure_api.paths import ResourcePath
 from fairwarning.azure_api.request import ArmCall, Json
-from fairwarning.azure_api.scale_sets.body import MODES
+from fairwarning.azure_api.scale_sets.body import MODES, primary_card
 from fairwarning.azure_api.scale_sets.state import INSTANCE_TYPE, TYPE, ScaleSetState
 from fairwarning.core.identifiers import computer_name, guid_of, prefix_of, vm_id
 from fairwarning.core.instants import format_rfc3339
 from fairwarning.core.model import Instance, Policy, Priority, Protection, Roster
 from fairwarning.core.scale_sets import instance_template
 
-_OS_PROFILE = frozenset({"adminUsername", "linuxConfiguration", "windowsConfiguration"})
+_OS_PROFILE = frozenset({
+    "adminUsername", "linuxConfiguration", "windowsConfiguration", "secrets",
+    "allowExtensionOperations", "requireGuestProvisionSignal",
+})  # fmt: skip
 """The members of a scale set's osProfile that its instances show too."""
 _UNDER_WAY = {"create": "Creating", "update": "Updating", "delete": "Deleting"}
 _POLICY_MEMBERS = ("approve_user_reboot", "approve_user_redeploy", "approve_all_instances_down")
@@ -173,6 +176,11 @@ def instance_json(
     return {**row, "etag": content_tag(row)}
 
 
+def instance_tag(found: ScaleSetState, vm: FleetInstance) -> str:
+    tag: str = instance_json(found, vm, current_body(found))["etag"]
+    return tag
+
+
 def _instance_properties(
     found: ScaleSetState, vm: FleetInstance, body: Json, view: Json | None
 ) -> Json:
@@ -184,15 +192,28 @@ def _instance_properties(
         "provisioningState": provisioning_state(vm),
         "hardwareProfile": {"vmSize": text_at(body, "sku", "name")},
         "vmId": vm_id(vm.scope, vm.instance),
-        "storageProfile": object_at(profile, "storageProfile"),
+        "storageProfile": instance_storage(profile, vm.instance.name),
         "osProfile": {
             "computerName": computer_name(vm.scope.roster, vm.instance),
+            "allowExtensionOperations": True,
+            "requireGuestProvisionSignal": True,
             **os_profile,
         },
         "networkProfileConfiguration": object_at(profile, "networkProfile"),
+        "networkProfile": {"networkInterfaces": _interfaces(found, vm, profile)},
     }
     properties |= protection_json(vm.instance)
     return properties if view is None else {**properties, "instanceView": view}
+
+
+def _interfaces(found: ScaleSetState, vm: FleetInstance, profile: Json) -> list[Json]:
+    return [{"id": interface_id(found, vm, profile)}] if vm.instance.addresses else []
+
+
+def interface_id(found: ScaleSetState, vm: FleetInstance, profile: Json) -> str:
+    """Returns the id of the only network interface of an instance."""
+    name = primary_card(profile).get("name") or "nic"
+    return f"{found.id}/virtualMachines/{instance_id_of(vm)}/networkInterfaces/{name}"
 
 
 def protection_json(instance: Instance) -> Json:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from msgspec.structs import replace
 
 from fairwarning.azure_api.body_values import object_at
+from fairwarning.azure_api.conditional_changes import Watch, checked_change
 from fairwarning.azure_api.errors import ArmError, not_found
 from fairwarning.azure_api.etags import refuse_unmatched
 from fairwarning.azure_api.fleet_view import FleetInstance, vms_in
@@ -52,22 +53,31 @@ async def create_or_update(arm: Arm, call: ArmCall) -> Reply:
     accept two VMs whose names differ only in case.
     """
     refuse_newer_members(call, object_at(call.body or {}, "properties"))
-    async with locked_in_turn(arm, call, _lock(call.path)) as own:
-        found = await find_virtual_machine(own, call.path)
-        _refuse_unmatched(own, call, found)
+
+    async def write(own: Arm, watch: Watch) -> Reply:
+        found = await _find_matching(own, call, call.path, watch)
         if found is not None:
             return await update(own, call, found)
         if call.method == "PATCH":
             raise not_found(TYPE, call.path.name, call.path.group)
         return await create(own, call)
 
+    async with locked_in_turn(arm, call, _lock(call.path)) as own:
+        return await checked_change(own, call, write)
+
 
 def _lock(path: ResourcePath) -> str:
     return f"arm{path.id.lower()}"
 
 
-def _refuse_unmatched(arm: Arm, call: ArmCall, found: VirtualMachineState | None) -> None:
+async def _find_matching(
+    arm: Arm, call: ArmCall, path: ResourcePath, watch: Watch
+) -> VirtualMachineState | None:
+    """Returns the VM, or None. Raises ArmError if a condition of the call does not hold."""
+    found = await find_virtual_machine(arm, path)
     refuse_unmatched(call, None if found is None else render_vm(arm, call, found)["etag"])
+    watch([] if found is None else [found.vm.scope])
+    return found
 
 
 async def get(arm: Arm, call: ArmCall) -> Reply:
@@ -91,10 +101,13 @@ async def begin_delete(arm: Arm, call: ArmCall, path: ResourcePath) -> Deletion 
 
     If the VM is already being deleted, the new operation waits for the same events.
     """
-    async with locked_in_turn(arm, call, _lock(path)) as own:
-        found = await find_virtual_machine(own, path)
-        _refuse_unmatched(own, call, found)
+
+    async def end(own: Arm, watch: Watch) -> Deletion | None:
+        found = await _find_matching(own, call, path, watch)
         return None if found is None else await _begin_delete(own, call, found)
+
+    async with locked_in_turn(arm, call, _lock(path)) as own:
+        return await checked_change(own, call, end)
 
 
 async def _begin_delete(arm: Arm, call: ArmCall, found: VirtualMachineState) -> Deletion:

@@ -57,6 +57,8 @@ def vm_json(
         "tags": dict(vm.instance.tags),
         "properties": properties,
     }
+    if owner := properties.get("virtualMachineScaleSet"):
+        found["managedBy"] = owner["id"]
     return {**found, "etag": content_tag(found)}
 
 
