@@ -339,7 +339,7 @@ def serve(
         proxy_secret=_proxy_secret(proxies),
         proxy_addresses=frozenset(proxies),
     )
-    tls = _tls(certificate, key)
+    tls, timing = _tls(certificate, key), Timing(idle_ms=idle_ms, lease_ms=lease_ms)
     if azure is not None and no_azure:
         raise click.UsageError("--azure and --no-azure exclude each other; give one")
     if workers:
@@ -351,10 +351,7 @@ def serve(
             metadata=list(addresses),
             control=control,
             rules=rules,
-            engine_rules=Rules(
-                timing=Timing(idle_ms=idle_ms, lease_ms=lease_ms),
-                operations_pending_max=operations_max,
-            ),
+            engine_rules=Rules(timing=timing, operations_pending_max=operations_max),
             is_clock_virtual=clock == "virtual",
             clock_speed=clock_speed or 0,
             tls=tls,
