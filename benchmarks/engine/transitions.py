@@ -19,7 +19,7 @@ from benchmarks.engine.workload import ME, bare_transactions, commands, scopes
 from fairwarning.boot import make_engine, make_store
 from fairwarning.core.model import Scope
 from fairwarning.engine.clocks import SystemClock
-from fairwarning.stores.postgres.batch_sql import QUERIES as POSTGRES
+from fairwarning.stores.postgres.database import QUERIES as POSTGRES
 from fairwarning.stores.postgres.store import CONNECTIONS_MAX
 from fairwarning.stores.sqlite.connection import QUERIES as SQLITE
 from fairwarning.stores.sqlite.connection import connect

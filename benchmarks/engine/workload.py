@@ -19,9 +19,9 @@ from fairwarning.core.model import (
 )
 from fairwarning.core.resources import VirtualMachine, expand
 from fairwarning.engine.protocols import Moment
-from fairwarning.stores.rows import Stored
+from fairwarning.stores.codec import Stored
+from fairwarning.stores.sql_store import plan_transaction
 from fairwarning.stores.statements import Statement
-from fairwarning.stores.transaction import plan_transaction
 
 ME = operator_actor("benchmark")
 _numbers = count(1)

@@ -36,9 +36,9 @@ from fairwarning.engine.protocols import Moment
 from fairwarning.logs import log_commit, set_up
 from fairwarning.metadata.settings import EndpointRules
 from fairwarning.operator_api.metrics import Metrics
-from fairwarning.stores.rows import Stored
+from fairwarning.stores.codec import Stored
+from fairwarning.stores.sql_store import plan_transaction
 from fairwarning.stores.sqlite.connection import QUERIES, connect
-from fairwarning.stores.transaction import plan_transaction
 
 EVENTS = 1_500
 CONNECTIONS = 64

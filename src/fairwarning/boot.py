@@ -11,7 +11,7 @@ from starlette.routing import BaseRoute
 
 from fairwarning.core.instants import later
 from fairwarning.core.model import EventId, NodeId, operator_actor
-from fairwarning.drivers.catalogue import DRIVER_CATALOGUE
+from fairwarning.drivers import DRIVER_CATALOGUE
 from fairwarning.drivers.command import CommandDriver
 from fairwarning.drivers.simulated import SimulatedDriver
 from fairwarning.drivers.webhook import WebhookDriver

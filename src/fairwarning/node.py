@@ -30,10 +30,10 @@ from fairwarning.metadata.identity import is_loopback
 from fairwarning.metadata.request_watchers import RefusalWatcher, Watcher, record_requests
 from fairwarning.metadata.server import MetadataServer
 from fairwarning.metadata.settings import EndpointRules
-from fairwarning.operator_api import clock_position
 from fairwarning.operator_api.context import AzureListener
 from fairwarning.operator_api.housekeeping import Housekeeping
 from fairwarning.operator_api.own_certificate import CannotCertify, OwnCertificate, own_certificate
+from fairwarning.operator_api.routes.clock import resume_clock, save_position
 from fairwarning.operator_api.server import ControlServer, Tls, bound, url_of
 from fairwarning.starter_fleet import STARTER_FLEET
 from fairwarning.workers.engine_server import EngineServer
@@ -190,7 +190,7 @@ class Node:
         exits.push_async_callback(self.store.close)
         exits.push_async_callback(self.engine.stop)
         if isinstance(self.clock, VirtualClock):
-            await clock_position.resume(self.clock, self.store)
+            await resume_clock(self.clock, self.store)
         server = await self._make_endpoint()
         exits.push_async_callback(server.stop)
         self.metadata_urls = server.urls
@@ -257,7 +257,7 @@ class Node:
 
     async def _save_clock_position(self, clock: VirtualClock) -> None:
         with contextlib.suppress(StoreDown):
-            await clock_position.save(clock.now(), self.store, by=ENGINE)
+            await save_position(clock.now(), self.store, by=ENGINE)
 
     def _bind(self, address: Address, option: str) -> socket.socket:
         opened = self._settings.sockets

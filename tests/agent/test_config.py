@@ -14,6 +14,7 @@ from fairwarning.agent.model import (
     Nginx,
     Notify,
     OnFailure,
+    Patroni,
     Peers,
     Run,
     Shared,
@@ -223,6 +224,66 @@ def test_haproxy_waits_and_nginx_reloads_unless_told_otherwise() -> None:
     assert nginx.reload == ("nginx", "-s", "reload")
     assert isinstance(other, Nginx)
     assert other.reload == ("my-nginx", "reload")
+
+
+def test_a_shutdown_of_the_host_waits_only_if_told_so() -> None:
+    assert not read_config("[[rule]]").host_shutdown.delay
+    assert read_config("[[rule]]\n[host_shutdown]\ndelay = true").host_shutdown.delay
+    with pytest.raises(BadConfig, match="`delay` must be true or false"):
+        read_config("[[rule]]\n[host_shutdown]\ndelay = 'yes'")
+    with pytest.raises(BadConfig, match="unknown key `wait`"):
+        read_config("[[rule]]\n[host_shutdown]\nwait = true")
+
+
+def test_patroni_needs_nothing_and_takes_everything() -> None:
+    text = """
+        [[rule]]
+        [[rule.scheduled]]
+        patroni = {}
+        [[rule.scheduled]]
+        [rule.scheduled.patroni]
+        url = "https://db-0:8008"
+        candidate = "db-1"
+        switch_back = true
+        user = "fw"
+        password_file = "/run/credentials/patroni"
+        ca_file = "/ca.pem"
+        cert_file = "/me.pem"
+        key_file = "/me.key"
+    """
+    plain, whole = (each.settings for each in read_config(text).rules[0].scheduled)
+    assert plain == Patroni(url="http://127.0.0.1:8008")
+    assert whole == Patroni(
+        url="https://db-0:8008", candidate="db-1", switch_back=True, user="fw",
+        password_file="/run/credentials/patroni", ca_file="/ca.pem", cert_file="/me.pem",
+        key_file="/me.key",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ('url = "db-0:8008"', "`url` is that of Patroni's REST API"),
+        ('url = "http://fw:secret@db-0:8008"', "`url` is that of Patroni's REST API"),
+        ('url = "http://db-0:port"', "`url` is that of Patroni's REST API"),
+        ('ca_file = "/ca.pem"', "begin `url` with https://"),
+        ('user = "a", password = "b", password_file = "/c"', "take one out"),
+        ('user = "a"', "`user` needs `password`"),
+        ('password = "a"', "`user` needs `password`"),
+        ('key_file = "/k"', "`cert_file`, which is missing"),
+        ('candidate = "{nobody}"', "`{nobody}` is unknown"),
+        ("switchback = true", "did you mean `switch_back`"),
+    ],
+)
+def test_mistakes_about_patroni(settings: str, said: str) -> None:
+    with pytest.raises(BadConfig, match=said):
+        read_config(f"{ACTION}patroni = {{ {settings} }}\n")
+
+
+def test_a_password_is_in_no_log(tmp_path: Path) -> None:
+    text = f'{ACTION}patroni = {{ user = "fw", password = "secret" }}'
+    (action,) = read_config(text).rules[0].scheduled
+    assert "secret" not in action.title + repr(action) + action.key("E1")
 
 
 def test_what_is_just_within_a_bound_is_taken() -> None:

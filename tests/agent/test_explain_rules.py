@@ -11,6 +11,7 @@ from fairwarning.agent.model import (
     Kubernetes,
     Nginx,
     Notify,
+    Patroni,
     Phase,
     Rule,
     Run,
@@ -76,6 +77,11 @@ def test_of_requests_and_messages_only_the_values_are_shown() -> None:
         (Systemd(stop=("a", "b")), "systemd start b a, those that ran"),
         (HaProxy(socket="/s", server="web/{me}"), "haproxy ready web/web-0"),
         (Nginx(file="f", upstream="web", server="{me}:80"), "nginx web/web-0:80 up"),
+        (
+            Patroni(switch_back=True),
+            "patroni switchover back to this member, if it was the leader",
+        ),
+        (Patroni(), None),
         (Run(command=("x",)), None),
     ],
 )

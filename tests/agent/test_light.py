@@ -6,7 +6,7 @@ import sys
 SERVER = ("core", "engine", "stores", "metadata", "control", "drivers", "notifications",
           "fleetfile", "node", "boot", "sim", "testing", "portal", "rehearsal")  # fmt: skip
 HEAVY = ("msgspec", "starlette", "uvicorn", "httpx", "rich", "cryptography", "psycopg", "uvloop",
-         "prometheus_client", "apprise")  # fmt: skip
+         "prometheus_client", "apprise", "dbus_fast")  # fmt: skip
 MODULES = ("fairwarning.agent.cli.main", "fairwarning.agent.program",
            "fairwarning.agent.cli.check_config",
            "fairwarning.agent.cli.explain", "fairwarning.agent.cli.test",

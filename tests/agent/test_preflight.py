@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from fairwarning.agent import preflight
+from fairwarning.agent import host_shutdown, preflight
 from fairwarning.agent.actions import notify
 from fairwarning.agent.config import read_config
 from fairwarning.agent.preflight import missing
+from tests.agent.actions.patroni_stand_in import patroni
 
 HEAD = '[[rule]]\nname = "drain"\n\n[[rule.scheduled]]\n'
 
@@ -93,6 +94,45 @@ def test_the_rights_of_kubectl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(preflight, "ASK_S", 0.1)
     (only,) = found("exec sleep 60")
     assert "did not answer" in only
+
+
+def test_a_shutdown_of_the_host_that_would_not_wait(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    top = "host_shutdown = { delay = true }\n"
+    monkeypatch.setenv("DBUS_SYSTEM_BUS_ADDRESS", f"unix:path={tmp_path}/none")
+    (found,) = warnings(tmp_path, 'run = "true"', top)
+    assert found.startswith("host_shutdown: the system's bus cannot be reached: No such file")
+    monkeypatch.setattr(host_shutdown, "is_available", lambda: False)
+    (found,) = warnings(tmp_path, 'run = "true"', top)
+    assert "pip install 'fairwarning-client[logind]'" in found
+    assert warnings(tmp_path, 'run = "true"') == []
+
+
+def test_patroni_that_would_not_switch_over(tmp_path: Path) -> None:
+    def found(more: str = "") -> list[str]:
+        return warnings(tmp_path, f'patroni = {{ url = "{api.url}"{more} }}')
+
+    with patroni() as api:
+        assert found() == []
+        assert found(', candidate = "b"') == []
+        api.credentials = "fw:right"
+        assert found(', user = "fw", password = "right"') == []
+        (only,) = found(', user = "fw", password = "wrong"')
+        assert "refuses the credentials" in only
+        api.credentials = ""
+        (only,) = found(', candidate = "c"')
+        assert "the cluster has no member c, only a, b" in only
+        api.is_paused = True
+        (only,) = found()
+        assert "is paused" in only
+        api.is_paused = False
+        del api.states["b"]
+        (only,) = found()
+        assert "no member but a" in only
+        assert api.leader == "a"
+    (only,) = found()
+    assert "cannot be reached: Connection refused; is Patroni running here?" in only
 
 
 def test_a_unit_that_systemd_does_not_know(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -416,6 +416,21 @@ def test_status_says_that_an_agent_runs_and_why_nothing_is_approved(
     assert "drained: run" in said
 
 
+def test_status_says_whether_a_shutdown_of_the_host_waits(
+    file: Path, processes: list[Process]
+) -> None:
+    file.write_text(f"{file.read_text()}\n[host_shutdown]\ndelay = true\n")
+    bus = f"unix:path={file.parent}/no-bus"
+    process = Process("--config", str(file), DBUS_SYSTEM_BUS_ADDRESS=bus)
+    processes.append(process)
+    process.until("watching")
+    why = "does not wait for the drain: the system's bus cannot be reached: No such file"
+    assert any(why in line for line in process.said)
+    assert why in run("status", "--config", str(file))[1]
+    shown = json.loads(run("status", "--config", str(file), "--json")[1])
+    assert why in shown["hostShutdown"]
+
+
 def test_explain_and_test_pick_the_same_rule(file: Path) -> None:
     text = file.read_text()
     quick = '[[rule]]\nname = "short"\nsources = ["Platform"]\nduration = { max = "10s" }\n'

@@ -7,7 +7,7 @@ import pytest
 import pytest_asyncio
 
 from tests.azure_api.arm_client import running_client
-from tests.azure_api.login_client import Door, running_door
+from tests.azure_api.login_client import LoginClient, running_login_client
 from tests.azure_api.scale_set_client import ScaleSetClient
 
 
@@ -23,6 +23,6 @@ def tls_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest_asyncio.fixture
-async def door(tls_folder: Path) -> AsyncIterator[Door]:
-    async with running_door(tls_folder) as found:
+async def azure(tls_folder: Path) -> AsyncIterator[LoginClient]:
+    async with running_login_client(tls_folder) as found:
         yield found

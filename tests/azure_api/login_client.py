@@ -12,7 +12,7 @@ from tests.operator_api.rig import Rig, running
 from tests.support.patience import HANG_S
 
 
-class Door(NamedTuple):
+class LoginClient(NamedTuple):
     rig: Rig
     client: httpx.AsyncClient
     """Over TLS, trusting nothing but the authority that the operator API names."""
@@ -30,11 +30,11 @@ class Door(NamedTuple):
 
 
 @asynccontextmanager
-async def running_door(folder: Path, **settings: Any) -> AsyncIterator[Door]:
+async def running_login_client(folder: Path, **settings: Any) -> AsyncIterator[LoginClient]:
     """Runs a node whose certificates are in `folder`."""
     async with running(azure=("127.0.0.1", 0), azure_folder=folder, **settings) as rig:
         told = await rig.get("/azure")
         assert told["url"] == rig.node.azure_url
         trust = ssl.create_default_context(cadata=told["ca"])
         async with httpx.AsyncClient(verify=trust, base_url=told["url"], timeout=HANG_S) as client:
-            yield Door(rig, client)
+            yield LoginClient(rig, client)

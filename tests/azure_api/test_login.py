@@ -18,7 +18,7 @@ from fairwarning.azure_api.login import (
 from fairwarning.node import CannotListen, Node, NodeSettings, NotOnThisMachine
 from fairwarning.operator_api.auth import Role, Tokens
 from fairwarning.operator_api.server import Tls
-from tests.azure_api.login_client import Door
+from tests.azure_api.login_client import LoginClient
 from tests.azure_api.test_oauth import FORM, GRANT
 from tests.operator_api.rig import ME, running
 from tests.operator_api.test_auth import bearer, make_certificate, token
@@ -37,31 +37,31 @@ OPEN_PATHS = (
 
 @pytest.mark.parametrize("place", ["/adfs", f"/{TENANT_ID}", f"/{TENANT_ID}/v2.0", "/common/v2.0"])
 async def test_whoever_has_a_token_logs_in_with_it_and_is_known_by_its_name(
-    door: Door, place: str
+    azure: LoginClient, place: str
 ) -> None:
-    secret = await token(door.rig, "operator")
-    found = await door.get(f"{place}/.well-known/openid-configuration")
+    secret = await token(azure.rig, "operator")
+    found = await azure.get(f"{place}/.well-known/openid-configuration")
     form = {"grant_type": "client_credentials", "client_id": "x", "client_secret": secret,
             "scope": "https://x//.default", "client_info": "1", "claims": "{}"}  # fmt: skip
-    answer = await door.client.post(found["token_endpoint"], data=form)
+    answer = await azure.client.post(found["token_endpoint"], data=form)
     assert answer.status_code == 200
     assert answer.headers["cache-control"] == "no-store"
     made = answer.json()
     assert made["token_type"] == "Bearer"
     assert made["expires_in"] == LIFETIME_S
-    me = await door.client.get("/api/v1/me", headers=bearer(made["access_token"]))
+    me = await azure.client.get("/api/v1/me", headers=bearer(made["access_token"]))
     assert me.json() == {"name": "a-operator", "role": "operator"}
 
 
 @pytest.mark.parametrize("place", ["adfs", TENANT_ID, "common"])
 async def test_a_client_that_names_a_resource_is_answered_in_the_first_versions_form(
-    door: Door, place: str
+    azure: LoginClient, place: str
 ) -> None:
-    secret = await token(door.rig, "viewer")
+    secret = await token(azure.rig, "viewer")
     resource = "https://management.example/"
-    answer = await door.log_in(secret, f"/{place}/oauth2/token", resource=resource)
+    answer = await azure.log_in(secret, f"/{place}/oauth2/token", resource=resource)
     assert answer.status_code == 200
-    now = door.rig.clock.now() // 1000
+    now = azure.rig.clock.now() // 1000
     assert answer.json() == {
         "token_type": "Bearer",
         "expires_in": str(LIFETIME_S),
@@ -74,13 +74,15 @@ async def test_a_client_that_names_a_resource_is_answered_in_the_first_versions_
 
 
 @pytest.mark.parametrize("path", ["/adfs/oauth2", f"/{TENANT_ID}/oauth2", "/x/oauth2/v2.0"])
-async def test_every_refusal_of_a_login_has_the_form_of_oauth(door: Door, path: str) -> None:
+async def test_every_refusal_of_a_login_has_the_form_of_oauth(
+    azure: LoginClient, path: str
+) -> None:
     refused = [
-        await door.log_in("guessed", f"{path}/token"),
-        await door.log_in("guessed", f"{path}/token", grant_type="password"),
-        await door.client.post(f"{path}/token", json={}),
-        await door.client.get(f"{path}/token"),
-        await door.client.put(f"{path}/token"),
+        await azure.log_in("guessed", f"{path}/token"),
+        await azure.log_in("guessed", f"{path}/token", grant_type="password"),
+        await azure.client.post(f"{path}/token", json={}),
+        await azure.client.get(f"{path}/token"),
+        await azure.client.put(f"{path}/token"),
     ]
     assert [each.status_code for each in refused] == [401, 400, 400, 405, 405]
     for answer in refused:
@@ -96,13 +98,13 @@ async def test_every_refusal_of_a_login_has_the_form_of_oauth(door: Door, path: 
     assert "AADSTS900561" in refused[3].json()["error_description"]
 
 
-async def test_the_client_may_say_who_it_is_in_a_header(door: Door) -> None:
-    secret = await token(door.rig, "viewer")
-    answer = await door.client.post(
+async def test_the_client_may_say_who_it_is_in_a_header(azure: LoginClient) -> None:
+    secret = await token(azure.rig, "viewer")
+    answer = await azure.client.post(
         "/adfs/oauth2/token", data={"grant_type": "client_credentials"}, auth=("some id", secret)
     )
     assert answer.json()["access_token"] == secret
-    both = await door.client.post(
+    both = await azure.client.post(
         "/adfs/oauth2/token",
         data={"grant_type": "client_credentials", "client_secret": secret},
         auth=("x", secret),
@@ -110,33 +112,39 @@ async def test_the_client_may_say_who_it_is_in_a_header(door: Door) -> None:
     assert (both.status_code, both.json()["error"]) == (400, "invalid_request")
 
 
-async def test_an_access_token_is_not_said_to_outlive_the_token_that_it_is(door: Door) -> None:
-    secret = await token(door.rig, "viewer", expires="10m")
-    assert (await door.log_in(secret)).json()["expires_in"] == 600
-    await door.rig.clock.advance(599_500)
-    assert (await door.log_in(secret)).json()["expires_in"] == 1
-    await door.rig.clock.advance(500)
-    assert (await door.log_in(secret)).status_code == 401
+async def test_an_access_token_is_not_said_to_outlive_the_token_that_it_is(
+    azure: LoginClient,
+) -> None:
+    secret = await token(azure.rig, "viewer", expires="10m")
+    assert (await azure.log_in(secret)).json()["expires_in"] == 600
+    await azure.rig.clock.advance(599_500)
+    assert (await azure.log_in(secret)).json()["expires_in"] == 1
+    await azure.rig.clock.advance(500)
+    assert (await azure.log_in(secret)).status_code == 401
 
 
-async def test_a_wrong_a_revoked_and_no_secret_are_refused_with_what_to_do(door: Door) -> None:
-    revoked = await token(door.rig, "viewer")
-    (shown,) = (await door.rig.get("/tokens"))["tokens"]
-    await door.rig.delete(f"/tokens/{shown['id']}")
+async def test_a_wrong_a_revoked_and_no_secret_are_refused_with_what_to_do(
+    azure: LoginClient,
+) -> None:
+    revoked = await token(azure.rig, "viewer")
+    (shown,) = (await azure.rig.get("/tokens"))["tokens"]
+    await azure.rig.delete(f"/tokens/{shown['id']}")
     for secret in ("guessed", revoked, "fw_0123456789ab_" + "x" * 43, "", "\N{SNOWMAN}"):
-        answer = await door.log_in(secret)
+        answer = await azure.log_in(secret)
         assert answer.status_code == 401
         assert answer.headers["www-authenticate"].startswith("Basic")
         found = answer.json()
         assert found["error"] == "invalid_client"
         assert re.match(r"AADSTS\d+: ", found["error_description"])
         assert not secret or secret not in answer.text
-    assert "fairwarning azure-setup" in (await door.log_in("guessed")).json()["error_description"]
+    assert "fairwarning azure-setup" in (await azure.log_in("guessed")).json()["error_description"]
 
 
 @pytest.mark.parametrize("grant", ["password", "authorization_code", "device_code", "urn:x", ""])
-async def test_other_ways_to_log_in_are_told_the_one_that_works(door: Door, grant: str) -> None:
-    answer = await door.log_in("x", grant_type=grant)
+async def test_other_ways_to_log_in_are_told_the_one_that_works(
+    azure: LoginClient, grant: str
+) -> None:
+    answer = await azure.log_in("x", grant_type=grant)
     assert answer.status_code == 400
     assert answer.json()["error"] == "unsupported_grant_type"
     assert "az login --service-principal" in answer.json()["error_description"]
@@ -144,26 +152,26 @@ async def test_other_ways_to_log_in_are_told_the_one_that_works(door: Door, gran
 
 @pytest.mark.parametrize("issuer", ["/adfs", f"/{TENANT_ID}/v2.0"])
 async def test_people_are_told_what_to_do_by_a_page_and_by_the_device_code(
-    door: Door, issuer: str
+    azure: LoginClient, issuer: str
 ) -> None:
-    known = await door.get(f"{issuer}/.well-known/openid-configuration")
+    known = await azure.get(f"{issuer}/.well-known/openid-configuration")
     query = {"redirect_uri": "http://localhost:8400", "state": '"><script>'}
-    page = await door.client.get(known["authorization_endpoint"], params=query)
+    page = await azure.client.get(known["authorization_endpoint"], params=query)
     assert page.headers["content-type"].startswith("text/html")
     assert "fairwarning azure-setup --run" in page.text
     assert 'action="http://localhost:8400"' in page.text
     assert "<script>" not in page.text
-    code = (await door.client.post(known["device_authorization_endpoint"])).json()
+    code = (await azure.client.post(known["device_authorization_endpoint"])).json()
     assert "fairwarning azure-setup --run" in code["message"]
     grant = {"grant_type": "urn:ietf:params:oauth:grant-type:device_code", "device_code": "none"}
-    refused = (await door.client.post(known["token_endpoint"], data=grant)).json()
+    refused = (await azure.client.post(known["token_endpoint"], data=grant)).json()
     assert refused["error"] == "unsupported_grant_type", "else az would wait for somebody"
     assert "fairwarning azure-setup --run" in refused["error_description"]
 
 
 @pytest.mark.parametrize("target", ["https://evil.example/", "javascript:alert()", "http://[", ""])
-async def test_the_page_sends_nobody_elsewhere(door: Door, target: str) -> None:
-    page = await door.client.get("/adfs/oauth2/authorize", params={"redirect_uri": target})
+async def test_the_page_sends_nobody_elsewhere(azure: LoginClient, target: str) -> None:
+    page = await azure.client.get("/adfs/oauth2/authorize", params={"redirect_uri": target})
     policy = page.headers["content-security-policy"]
     assert "default-src 'none'" in policy
     assert "frame-ancestors 'none'" in policy
@@ -174,8 +182,10 @@ async def test_the_page_sends_nobody_elsewhere(door: Door, target: str) -> None:
     assert "<form" not in page.text
 
 
-async def test_a_revoked_token_is_told_how_azures_clients_get_another(door: Door) -> None:
-    answer = await door.client.get(
+async def test_a_revoked_token_is_told_how_azures_clients_get_another(
+    azure: LoginClient,
+) -> None:
+    answer = await azure.client.get(
         "/subscriptions?api-version=2022-12-01", headers=bearer("fw_revoked")
     )
     assert answer.status_code == 401
@@ -195,10 +205,10 @@ async def test_a_revoked_token_is_told_how_azures_clients_get_another(door: Door
     (FORM, GRANT + b"&a=" + b"b" * FORM_BYTES_MAX, 413),
 ])  # fmt: skip
 async def test_a_form_that_cannot_be_read_is_refused(
-    door: Door, media_type: str, raw: bytes, status: int
+    azure: LoginClient, media_type: str, raw: bytes, status: int
 ) -> None:
     headers = {"Content-Type": media_type}
-    answer = await door.client.post("/adfs/oauth2/token", content=raw, headers=headers)
+    answer = await azure.client.post("/adfs/oauth2/token", content=raw, headers=headers)
     assert answer.status_code == status
     assert answer.json()["error"] == "invalid_request"
     assert answer.json()["error_description"]
@@ -206,19 +216,19 @@ async def test_a_form_that_cannot_be_read_is_refused(
 
 @pytest.mark.parametrize("headers", [{"Host": "evil.example"}, {"Origin": "https://evil.example"}])
 async def test_another_site_learns_nothing_and_logs_in_nowhere(
-    door: Door, headers: dict[str, str]
+    azure: LoginClient, headers: dict[str, str]
 ) -> None:
     for path in (*OPEN_PATHS, f"/tenants?{VERSION}"):
-        assert (await door.client.get(path, headers=headers)).status_code == 403
-    secret = await token(door.rig, "viewer")
+        assert (await azure.client.get(path, headers=headers)).status_code == 403
+    secret = await token(azure.rig, "viewer")
     form = {"grant_type": "client_credentials", "client_secret": secret}
-    answer = await door.client.post("/adfs/oauth2/token", data=form, headers=headers)
+    answer = await azure.client.post("/adfs/oauth2/token", data=form, headers=headers)
     assert answer.status_code == 403
     assert secret not in answer.text
 
 
-async def test_every_image_has_all_that_az_reads(door: Door) -> None:
-    found = (await door.get("/aliases.json"))["outputs"]["aliases"]["value"]
+async def test_every_image_has_all_that_az_reads(azure: LoginClient) -> None:
+    found = (await azure.get("/aliases.json"))["outputs"]["aliases"]["value"]
     assert {"UbuntuLTS", "Ubuntu2204", "Debian11", "CentOS85Gen2"} <= set(found["Linux"])
     assert {"Win2019Datacenter", "Win2022Datacenter"} <= set(found["Windows"])
     for images in found.values():
@@ -227,11 +237,11 @@ async def test_every_image_has_all_that_az_reads(door: Door) -> None:
             assert all(image.values())
 
 
-async def test_there_is_one_tenant_wherever_one_looks(door: Door) -> None:
-    cloud = await door.get(f"/metadata/endpoints?{VERSION}")
-    (tenant,) = (await door.get(f"/tenants?{VERSION}"))["value"]
-    told = await door.rig.get("/azure")
-    subscriptions = (await door.get(f"/subscriptions?{VERSION}"))["value"]
+async def test_there_is_one_tenant_wherever_one_looks(azure: LoginClient) -> None:
+    cloud = await azure.get(f"/metadata/endpoints?{VERSION}")
+    (tenant,) = (await azure.get(f"/tenants?{VERSION}"))["value"]
+    told = await azure.rig.get("/azure")
+    subscriptions = (await azure.get(f"/subscriptions?{VERSION}"))["value"]
     seen = {cloud["authentication"]["tenant"], tenant["tenantId"], told["tenant"],
             *(each["tenantId"] for each in subscriptions)}  # fmt: skip
     assert seen == {TENANT_ID}
@@ -273,7 +283,7 @@ async def test_elsewhere_the_control_plane_itself_is_theirs(tmp_path: Path) -> N
                 assert "127.0.0.1" not in answer.text
             refused = await client.get(f"/tenants?{VERSION}")
             assert refused.json()["error"]["code"] == "AuthenticationFailed"
-            answer = await Door(rig, client).log_in(secret)
+            answer = await LoginClient(rig, client).log_in(secret)
             told = await client.get("/api/v1/azure", headers=bearer(answer.json()["access_token"]))
             assert told.json()["ca"] is None
 

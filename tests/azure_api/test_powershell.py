@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from fairwarning.core.resources import DEFAULT_SUBSCRIPTION
-from tests.azure_api.login_client import Door
+from tests.azure_api.login_client import LoginClient
 from tests.operator_api.test_auth import token
 
 SUBSCRIPTION = f"/subscriptions/{DEFAULT_SUBSCRIPTION}"
@@ -92,7 +92,7 @@ PATCH = b"""{
 
 
 class PowerShell(NamedTuple):
-    door: Door
+    azure: LoginClient
     authorization: dict[str, str]
 
     async def send(
@@ -101,7 +101,7 @@ class PowerShell(NamedTuple):
         headers = {**AUTOREST, **self.authorization, **(JSON if content else {})}
         headers |= {name.replace("_", "-"): value for name, value in more.items()}
         url = f"{path}?api-version={version}"
-        return await self.door.client.request(method, url, content=content, headers=headers)
+        return await self.azure.client.request(method, url, content=content, headers=headers)
 
     async def get(self, path: str) -> Any:
         answer = await self.send("GET", path)
@@ -111,7 +111,7 @@ class PowerShell(NamedTuple):
     async def result(self, begun: httpx.Response) -> Any:
         """Polls a PUT or PATCH as its client does, and then reads the resource."""
         url = begun.headers["Azure-AsyncOperation"]
-        polled = await self.door.client.get(url, headers={**AUTOREST, **self.authorization})
+        polled = await self.azure.client.get(url, headers={**AUTOREST, **self.authorization})
         assert polled.json()["status"] == "Succeeded"
         return await self.get(begun.request.url.path)
 
@@ -122,19 +122,19 @@ class PowerShell(NamedTuple):
 
 
 @pytest.fixture
-async def shell(door: Door) -> PowerShell:
-    secret = await token(door.rig, "operator")
-    return PowerShell(door, {"Authorization": f"Bearer {secret}"})
+async def shell(azure: LoginClient) -> PowerShell:
+    secret = await token(azure.rig, "operator")
+    return PowerShell(azure, {"Authorization": f"Bearer {secret}"})
 
 
-async def test_add_az_environment(door: Door) -> None:
+async def test_add_az_environment(azure: LoginClient) -> None:
     """`Add-AzEnvironment -Name Fairwarning -ARMEndpoint URL` (EnvironmentHelper.cs).
 
     It ends the URL with no slash and in lower case, and refuses an answer in which one of these
     is missing or empty.
     """
-    url = door.rig.node.azure_url.rstrip("/").lower()
-    answer = await door.client.get(f"{url}/metadata/endpoints?api-version=1.0")
+    url = azure.rig.node.azure_url.rstrip("/").lower()
+    answer = await azure.client.get(f"{url}/metadata/endpoints?api-version=1.0")
     answer.raise_for_status()
     found = answer.json()
     assert isinstance(found, dict)
@@ -145,21 +145,21 @@ async def test_add_az_environment(door: Door) -> None:
 
 
 @pytest.mark.parametrize("version", ["2016-06-01", "2021-01-01"])
-async def test_connect_az_account(door: Door, version: str) -> None:
+async def test_connect_az_account(azure: LoginClient, version: str) -> None:
     """`Connect-AzAccount -Environment Fairwarning -ServicePrincipal -Credential … -Tenant …`.
 
     As the environment is OnPremise, Azure.Identity gets the tenant `adfs`, and asks as MSAL.NET
     does (ServicePrincipalAuthenticator.cs). Then the tenants and subscriptions are listed.
     """
-    secret = await token(door.rig, "operator")
-    base = door.rig.node.azure_url
-    known = await door.client.get("/adfs/.well-known/openid-configuration", headers=MSAL)
+    secret = await token(azure.rig, "operator")
+    base = azure.rig.node.azure_url
+    known = await azure.client.get("/adfs/.well-known/openid-configuration", headers=MSAL)
     form = (
         f"client_id=azure-it&client_info=1&client_secret={secret}"
         f"&scope=https%3A%2F%2F{base.removeprefix('https://').replace(':', '%3A')}%2F%2F.default"
         "&grant_type=client_credentials"
     )
-    answer = await door.client.post(
+    answer = await azure.client.post(
         known.json()["token_endpoint"],
         content=form.encode(),
         headers={**MSAL, "Content-Type": "application/x-www-form-urlencoded"},
@@ -167,7 +167,7 @@ async def test_connect_az_account(door: Door, version: str) -> None:
     assert answer.status_code == 200, answer.text
     made = answer.json()
     assert (made["token_type"], type(made["expires_in"])) == ("Bearer", int)
-    shell = PowerShell(door, {"Authorization": f"Bearer {made['access_token']}"})
+    shell = PowerShell(azure, {"Authorization": f"Bearer {made['access_token']}"})
     (tenant,) = (await shell.send("GET", "/tenants", version=version)).json()["value"]
     (found,) = (await shell.send("GET", "/subscriptions", version=version)).json()["value"]
     assert found["tenantId"] == tenant["tenantId"]
@@ -175,8 +175,8 @@ async def test_connect_az_account(door: Door, version: str) -> None:
     assert found["displayName"]
 
 
-async def test_connect_az_account_with_a_wrong_secret(door: Door) -> None:
-    answer = await door.client.post(
+async def test_connect_az_account_with_a_wrong_secret(azure: LoginClient) -> None:
+    answer = await azure.client.post(
         "/adfs/oauth2/token",
         content=b"client_id=x&client_info=1&client_secret=y&grant_type=client_credentials",
         headers={**MSAL, "Content-Type": "application/x-www-form-urlencoded"},
@@ -221,7 +221,7 @@ async def test_update_az_vmss_with_an_object(shell: PowerShell) -> None:
     assert begun.status_code == 200, begun.text
     late = await shell.send("PUT", SET, NEW, if_match=made["etag"])
     assert late.status_code == 412, "somebody has changed the set since it was read"
-    await shell.door.rig.clock.advance(60_000)
+    await shell.azure.rig.clock.advance(60_000)
     changed = await shell.result(begun)
     assert changed["sku"]["capacity"] == 2
     profile = changed["properties"]["virtualMachineProfile"]["scheduledEventsProfile"]
@@ -230,22 +230,22 @@ async def test_update_az_vmss_with_an_object(shell: PowerShell) -> None:
 
 async def test_approve_az_scheduled_event(shell: PowerShell) -> None:
     """It sends no body, and writes the id in lower case (ScheduledEventsOperations.cs)."""
-    event = await shell.door.rig.schedule("db", duration="1h")
+    event = await shell.azure.rig.schedule("db", duration="1h")
     events = f"{COMPUTE}/virtualMachines/db/providers/Microsoft.Maintenance/scheduledevents"
     path = f"{events}/{event['id'].lower()}/acknowledge".replace("resourceGroups", "resourcegroups")
     said = await shell.send("POST", path, version="2025-10-01-preview")
     assert said.status_code == 200, said.text
     assert said.json() == {"value": "Successfully approved scheduled event"}
-    assert (await shell.door.rig.get(f"/events/{event['id']}"))["phase"] == "started"
+    assert (await shell.azure.rig.get(f"/events/{event['id']}"))["phase"] == "started"
 
 
 async def test_approve_az_scheduled_event_list(shell: PowerShell) -> None:
-    event = await shell.door.rig.schedule("db", duration="1h")
+    event = await shell.azure.rig.schedule("db", duration="1h")
     path = f"{COMPUTE}/virtualMachines/db/providers/Microsoft.Maintenance/scheduledevents"
     body = b'{\r\n  "value": [\r\n    "%s"\r\n  ]\r\n}' % event["id"].encode()
     said = await shell.send("POST", path, body, version="2025-10-01-preview")
     assert said.status_code == 200, said.text
-    assert (await shell.door.rig.get(f"/events/{event['id']}"))["phase"] == "started"
+    assert (await shell.azure.rig.get(f"/events/{event['id']}"))["phase"] == "started"
 
 
 async def test_approve_az_scheduled_event_of_an_unknown_one(shell: PowerShell) -> None:

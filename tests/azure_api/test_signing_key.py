@@ -14,21 +14,21 @@ from fairwarning.core.model import ENGINE
 from fairwarning.engine.clocks import VirtualClock
 from fairwarning.engine.protocols import Record, StoreDown
 from fairwarning.stores.memory import MemoryStore
-from tests.azure_api.login_client import Door
+from tests.azure_api.login_client import LoginClient
 from tests.operator_api.test_auth import token
 
 
-async def published_key(door: Door) -> Any:
-    found = await door.get("/adfs/.well-known/openid-configuration")
-    (key,) = (await door.get(found["jwks_uri"]))["keys"]
+async def published_key(azure: LoginClient) -> Any:
+    found = await azure.get("/adfs/.well-known/openid-configuration")
+    (key,) = (await azure.get(found["jwks_uri"]))["keys"]
     return key
 
 
-async def test_an_id_token_can_be_checked_with_the_published_key(door: Door) -> None:
-    secret = await token(door.rig, "operator")
-    made = (await door.log_in(secret, scope="openid", client_id="me")).json()
-    key = await published_key(door)
-    issuer = f"{door.rig.node.azure_url}/adfs"
+async def test_an_id_token_can_be_checked_with_the_published_key(azure: LoginClient) -> None:
+    secret = await token(azure.rig, "operator")
+    made = (await azure.log_in(secret, scope="openid", client_id="me")).json()
+    key = await published_key(azure)
+    issuer = f"{azure.rig.node.azure_url}/adfs"
     assert jwt.get_unverified_header(made["id_token"])["kid"] == key["kid"]
     claims = jwt.decode(
         made["id_token"], jwt.PyJWK(key), algorithms=["RS256"], audience="me", issuer=issuer,
@@ -39,17 +39,17 @@ async def test_an_id_token_can_be_checked_with_the_published_key(door: Door) -> 
     assert secret not in made["id_token"]
 
 
-async def test_an_id_token_opens_nothing(door: Door) -> None:
-    secret = await token(door.rig, "operator")
-    made = (await door.log_in(secret, scope="openid")).json()
+async def test_an_id_token_opens_nothing(azure: LoginClient) -> None:
+    secret = await token(azure.rig, "operator")
+    made = (await azure.log_in(secret, scope="openid")).json()
     headers = {"Authorization": f"Bearer {made['id_token']}"}
-    answer = await door.client.get("/subscriptions?api-version=2022-12-01", headers=headers)
+    answer = await azure.client.get("/subscriptions?api-version=2022-12-01", headers=headers)
     assert answer.status_code == 401
 
 
-async def test_who_does_not_ask_for_an_id_token_gets_none(door: Door) -> None:
-    secret = await token(door.rig, "viewer")
-    assert "id_token" not in (await door.log_in(secret, scope="https://x//.default")).json()
+async def test_who_does_not_ask_for_an_id_token_gets_none(azure: LoginClient) -> None:
+    secret = await token(azure.rig, "viewer")
+    assert "id_token" not in (await azure.log_in(secret, scope="https://x//.default")).json()
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from fairwarning.client.changes import (
     CONFIRMATIONS_MAX,
     CONFIRMATIONS_OF_A_CANCELLATION,
     CONFIRMATIONS_OF_AN_END,
-    LIES_TO_TRUTH,
+    GAP_FACTOR,
     OVER_KEPT_MAX,
     Seen,
     approved,
@@ -163,10 +163,10 @@ def test_a_service_that_does_not_count_is_believed_after_a_few_documents() -> No
 
 
 def test_a_service_that_was_believed_wrongly_needs_ten_times_as_long() -> None:
-    lie = [doc(1)] * CONFIRMATIONS_OF_A_CANCELLATION
-    seen, words = told(Seen(), doc(2, EVENT), *lie, doc(2, EVENT))
+    gap = [doc(1)] * CONFIRMATIONS_OF_A_CANCELLATION
+    seen, words = told(Seen(), doc(2, EVENT), *gap, doc(2, EVENT))
     assert words == ["scheduled E1", "cancelled E1", "scheduled E1"]
-    times = LIES_TO_TRUTH * CONFIRMATIONS_OF_AN_END
+    times = GAP_FACTOR * CONFIRMATIONS_OF_AN_END
     seen, words = told(seen, *[doc(1)] * (times - 1), doc(2, EVENT))
     assert words == []
     assert told(seen, *[doc(1)] * CONFIRMATIONS_MAX)[1] == ["cancelled E1"], "not kept for ever"
@@ -174,8 +174,8 @@ def test_a_service_that_was_believed_wrongly_needs_ten_times_as_long() -> None:
 
 def test_the_longer_old_documents_come_the_longer_they_must_come_to_be_believed() -> None:
     seen, _ = told(Seen(), doc(2, STARTED), *[doc(1)] * 50, doc(2, STARTED))
-    assert told(seen, *[doc(1)] * (50 * LIES_TO_TRUTH - 1))[1] == []
-    assert told(seen, *[doc(1)] * (50 * LIES_TO_TRUTH))[1] == ["finished E1"]
+    assert told(seen, *[doc(1)] * (50 * GAP_FACTOR - 1))[1] == []
+    assert told(seen, *[doc(1)] * (50 * GAP_FACTOR))[1] == ["finished E1"]
 
 
 def test_what_an_older_library_has_seen_is_still_understood() -> None:

@@ -37,7 +37,7 @@ FULL = Seen(
     presumed={"E3": 4},
     shown={"E1": 6},
     missed={"E1": 2},
-    longest_lie=5,
+    longest_gap=5,
     doubts=1,
     doubted=Document(incarnation=6, events=(EVENT,)),
 )

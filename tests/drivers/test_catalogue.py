@@ -4,7 +4,7 @@ import pytest
 
 from fairwarning.boot import make_drivers
 from fairwarning.core.driver_settings import driver_problem
-from fairwarning.drivers.catalogue import DRIVER_CATALOGUE
+from fairwarning.drivers import DRIVER_CATALOGUE
 from fairwarning.engine.clocks import VirtualClock
 
 

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from copy import copy
+from typing import Self
 
 from fairwarning.core.commands import Approve, Schedule
 from fairwarning.core.instants import HOUR_MS, SECOND_MS, Instant
@@ -151,6 +152,20 @@ class LateRig(Rig):
         await engine.start()
         return engine
 
+    @classmethod
+    async def started(
+        cls,
+        *ids: EventId,
+        lasts: bool = False,
+        failures: int = 0,
+        rules: Rules | None = None,
+    ) -> tuple[Self, Engine, Scope]:
+        """A rig with one node, and a scope in which these events are scheduled."""
+        rig = cls()
+        rig.calls.lasts, rig.calls.failures = lasts, failures
+        engine = await rig.node(rules=rules)
+        return rig, engine, await rig.scheduled(engine, *ids)
+
     async def scheduled(self, engine: Engine, *ids: EventId) -> Scope:
         scope = await self.declare(engine, TEST_WEB)
         for number, id in enumerate(ids):
@@ -163,6 +178,27 @@ class LateRig(Rig):
             await engine.submit(scope.id, command, by=ME)
         return scope
 
+    async def approve_late(
+        self, engine: Engine, scope: Scope, *ids: EventId
+    ) -> list[asyncio.Task[Receipt]]:
+        """The events are approved in the store, and nobody has heard of it yet."""
+        self.late_store.is_late = True
+        callers = [approve(engine, scope, id) for id in ids]
+        await run_all()
+        self.late_store.is_late = False
+        return callers
+
+    async def outage(self, lasts_ms: int) -> None:
+        self.late_store.is_down = True
+        await self.clock.advance(lasts_ms)
+        self.late_store.is_down = False
+
+    async def holder(self, scope_id: ScopeId, id: EventId) -> tuple[NodeId | None, int]:
+        """The node that has the work, and its attempt."""
+        work = (await self.store.read(scope_id)).events[id].work
+        assert work is not None
+        return work.node, work.attempt
+
     async def lease_left_ms(self, scope_id: ScopeId, id: EventId) -> int:
         work = (await self.store.read(scope_id)).events[id].work
         assert work is not None
@@ -170,9 +206,8 @@ class LateRig(Rig):
         return work.lease_until_ms - self.clock.now()
 
     async def assert_given_back(self, scope_id: ScopeId, id: EventId) -> None:
-        work = (await self.store.read(scope_id)).events[id].work
-        assert work is not None
-        assert work.node is None
+        node, _ = await self.holder(scope_id, id)
+        assert node is None
 
     async def phase(self, scope_id: ScopeId, id: EventId) -> Phase:
         return (await self.store.read(scope_id)).events[id].phase

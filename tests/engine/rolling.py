@@ -1,6 +1,8 @@
 """A node with its rollouts, and a fleet to roll through."""
 
+from collections.abc import Awaitable, Callable
 from itertools import count
+from typing import Any
 
 from fairwarning.core.commands import Activate
 from fairwarning.core.model import ENGINE, EventId, EventType, NodeId, ScopeId
@@ -10,7 +12,7 @@ from fairwarning.core.rollouts.windows import parse_window
 from fairwarning.core.transitions import Noted, Scheduled
 from fairwarning.drivers.simulated import SimulatedDriver
 from fairwarning.engine.clocks import VirtualClock
-from fairwarning.engine.protocols import Clock, Store
+from fairwarning.engine.protocols import Clock, Record, Store
 from fairwarning.engine.rollouts import Rollouts
 from fairwarning.engine.service import Engine
 from fairwarning.stores.memory import MemoryStore
@@ -77,6 +79,18 @@ class Node:
     async def announced(self) -> list[EventId]:
         entries = await self.store.journal(limit=10_000)
         return [e.transition.event.id for e in entries if isinstance(e.transition, Scheduled)]
+
+
+class OvertakenStore(MemoryStore):
+    """Somebody else changes a record just before it is written."""
+
+    meddle: Callable[[], Awaitable[object]] | None = None
+
+    async def keep(self, *args: Any, **named: Any) -> Record:
+        meddle, self.meddle = self.meddle, None
+        if meddle is not None:
+            await meddle()
+        return await super().keep(*args, **named)
 
 
 async def alone(clock: VirtualClock) -> Node:

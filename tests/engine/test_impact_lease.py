@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from fairwarning.core.commands import Activate, Approve, Tick
+from fairwarning.core.commands import Activate, Tick
 from fairwarning.core.decide import decide
 from fairwarning.core.instants import HOUR_MS, MINUTE_MS, SECOND_MS
 from fairwarning.core.limits import Timing
@@ -25,10 +25,7 @@ async def test_an_answer_later_than_the_lease_begins_nothing_while_another_node_
     rig.clock.step(step_ms)
     first = await rig.node("first")
     scope = await rig.scheduled(first, E1)
-    rig.late_store.is_late = True
-    caller = approve(first, scope, E1)
-    await run_all()
-    rig.late_store.is_late = False
+    (caller,) = await rig.approve_late(first, scope, E1)
     rig.calls.lasts = True
     # It hears nothing of what happens meanwhile, as one that is cut off.
     assert first._running is not None
@@ -44,9 +41,7 @@ async def test_an_answer_later_than_the_lease_begins_nothing_while_another_node_
 
 
 async def test_an_answer_that_leaves_too_little_of_the_lease_renews_it_first() -> None:
-    rig = LateRig()
-    engine = await rig.node()
-    scope = await rig.scheduled(engine, E1)
+    rig, engine, scope = await LateRig.started(E1)
     rig.late_store.is_late = True
     rig.calls.lasts = True
     caller = approve(engine, scope, E1)
@@ -61,13 +56,8 @@ async def test_an_answer_that_leaves_too_little_of_the_lease_renews_it_first() -
 
 
 async def test_a_lease_that_cannot_be_renewed_is_waited_for() -> None:
-    rig = LateRig()
-    engine = await rig.node()
-    scope = await rig.scheduled(engine, E1)
-    rig.late_store.is_late = True
-    caller = approve(engine, scope, E1)
-    await run_all()
-    rig.late_store.is_late = False
+    rig, engine, scope = await LateRig.started(E1)
+    (caller,) = await rig.approve_late(engine, scope, E1)
     await rig.clock.advance(LEASE_MS - 5 * SECOND_MS)
     rig.late_store.is_down = True
     await rig.late_store.let_go(0)
@@ -93,13 +83,11 @@ async def test_a_lease_that_was_lost_while_the_driver_was_asked_begins_nothing()
         await rig.store.transact(scope.id, _tick_of("another"), by=ME)
 
     rig.calls.on_find = take_long
-    await first.submit(scope.id, Approve(event_id=E1, by=ME), by=ME)
+    await approve(first, scope, E1)
     await rig.clock.advance(SECOND_MS)
     assert rig.calls.asked == [(E1, 2)]
     assert rig.calls.begun == [(E1, 1)]
-    work = (await rig.store.read(scope.id)).events[E1].work
-    assert work is not None
-    assert (work.node, work.attempt) == ("another", 3)
+    assert await rig.holder(scope.id, E1) == ("another", 3)
     await first.stop()
 
 
@@ -114,10 +102,7 @@ async def test_an_attempt_that_is_nearly_over_is_not_begun() -> None:
     timing = Timing(attempt_ms=LEASE_MS)
     engine = await rig.node(rules=Rules(timing=timing))
     scope = await rig.scheduled(engine, E1)
-    rig.late_store.is_late = True
-    caller = approve(engine, scope, E1)
-    await run_all()
-    rig.late_store.is_late = False
+    (caller,) = await rig.approve_late(engine, scope, E1)
     await rig.clock.advance(LEASE_MS - 5 * SECOND_MS)
     await rig.late_store.let_go(0)
     await caller
@@ -130,35 +115,23 @@ async def test_an_attempt_that_is_nearly_over_is_not_begun() -> None:
 
 async def test_an_impact_goes_on_whose_lease_ran_out_while_the_store_was_away() -> None:
     """The same node gets the next attempt, and the driver call of the first is still running."""
-    rig = LateRig()
-    rig.calls.lasts = True
-    engine = await rig.node()
-    scope = await rig.scheduled(engine, E1)
-    await engine.submit(scope.id, Approve(event_id=E1, by=ME), by=ME)
+    rig, engine, scope = await LateRig.started(E1, lasts=True)
+    await approve(engine, scope, E1)
     await run_all()
-    rig.late_store.is_down = True
-    await rig.clock.advance(LEASE_MS + MINUTE_MS)
-    rig.late_store.is_down = False
+    await rig.outage(LEASE_MS + MINUTE_MS)
     await rig.clock.advance(MINUTE_MS)
     assert rig.calls.begun == [(E1, 1)]
-    work = (await rig.store.read(scope.id)).events[E1].work
-    assert work is not None
-    assert work.node == "n1"
+    assert (await rig.holder(scope.id, E1))[0] == "n1"
     await engine.stop()
     await rig.assert_given_back(scope.id, E1)
 
 
 async def test_a_failure_after_an_outage_counts_for_the_attempt_that_the_node_has() -> None:
     """Otherwise it would be taken for old news, and the event would wait for its time limit."""
-    rig = LateRig()
-    rig.calls.lasts = True
-    engine = await rig.node()
-    scope = await rig.scheduled(engine, E1)
-    await engine.submit(scope.id, Approve(event_id=E1, by=ME), by=ME)
+    rig, engine, scope = await LateRig.started(E1, lasts=True)
+    await approve(engine, scope, E1)
     await run_all()
-    rig.late_store.is_down = True
-    await rig.clock.advance(LEASE_MS + MINUTE_MS)
-    rig.late_store.is_down = False
+    await rig.outage(LEASE_MS + MINUTE_MS)
     await rig.clock.advance(MINUTE_MS)
     rig.calls.failures = 1
     rig.calls.end_all()
@@ -170,11 +143,8 @@ async def test_a_failure_after_an_outage_counts_for_the_attempt_that_the_node_ha
 
 
 async def test_a_failure_that_waited_for_the_store_counts_although_its_lease_ran_out() -> None:
-    rig = LateRig()
-    rig.calls.lasts = True
-    engine = await rig.node()
-    scope = await rig.scheduled(engine, E1)
-    await engine.submit(scope.id, Approve(event_id=E1, by=ME), by=ME)
+    rig, engine, scope = await LateRig.started(E1, lasts=True)
+    await approve(engine, scope, E1)
     await run_all()
     rig.late_store.is_down = True
     rig.calls.failures = 1
@@ -189,11 +159,10 @@ async def test_a_failure_that_waited_for_the_store_counts_although_its_lease_ran
 
 async def test_a_call_that_takes_too_long_is_ended_before_the_next_attempt() -> None:
     """A call that hangs is a failure; the next attempt must not wait for it, nor go on with it."""
-    rig = LateRig()
-    rig.calls.lasts = True
-    engine = await rig.node(rules=Rules(timing=Timing(attempt_ms=100 * SECOND_MS)))
-    scope = await rig.scheduled(engine, E1)
-    await engine.submit(scope.id, Approve(event_id=E1, by=ME), by=ME)
+    rig, engine, scope = await LateRig.started(
+        E1, lasts=True, rules=Rules(timing=Timing(attempt_ms=100 * SECOND_MS))
+    )
+    await approve(engine, scope, E1)
     await rig.clock.advance(99 * SECOND_MS)
     assert rig.calls.running == 1
     await rig.clock.advance(3 * SECOND_MS)
@@ -204,12 +173,8 @@ async def test_a_call_that_takes_too_long_is_ended_before_the_next_attempt() -> 
 
 
 async def test_a_failure_whose_answer_was_lost_costs_no_attempt() -> None:
-    rig = LateRig()
-    rig.calls.lasts = True
-    rig.calls.failures = 1
-    engine = await rig.node()
-    scope = await rig.scheduled(engine, E1)
-    await engine.submit(scope.id, Approve(event_id=E1, by=ME), by=ME)
+    rig, engine, scope = await LateRig.started(E1, lasts=True, failures=1)
+    await approve(engine, scope, E1)
     await run_all()
     rig.late_store.is_late = True
     rig.calls.end_all()
@@ -227,15 +192,10 @@ async def test_a_failure_whose_answer_was_lost_costs_no_attempt() -> None:
 
 
 async def test_one_failed_renewal_does_not_cost_the_lease() -> None:
-    rig = LateRig()
-    rig.calls.lasts = True
-    engine = await rig.node()
-    scope = await rig.scheduled(engine, E1)
-    await engine.submit(scope.id, Approve(event_id=E1, by=ME), by=ME)
+    rig, engine, scope = await LateRig.started(E1, lasts=True)
+    await approve(engine, scope, E1)
     await rig.clock.advance(LEASE_MS // 2 - 100)
-    rig.late_store.is_down = True
-    await rig.clock.advance(200)
-    rig.late_store.is_down = False
+    await rig.outage(200)
     await rig.clock.advance(SECOND_MS)
     assert await rig.lease_left_ms(scope.id, E1) > LEASE_MS - 2 * SECOND_MS
     await engine.stop()
@@ -243,11 +203,8 @@ async def test_one_failed_renewal_does_not_cost_the_lease() -> None:
 
 async def test_a_late_answer_to_an_older_renewal_does_not_end_the_impact() -> None:
     """Meanwhile the node has got the next attempt, and the call under way serves it."""
-    rig = LateRig()
-    rig.calls.lasts = True
-    engine = await rig.node()
-    scope = await rig.scheduled(engine, E1)
-    await engine.submit(scope.id, Approve(event_id=E1, by=ME), by=ME)
+    rig, engine, scope = await LateRig.started(E1, lasts=True)
+    await approve(engine, scope, E1)
     await run_all()
     rig.late_store.is_late = True
     advancing = asyncio.create_task(rig.clock.advance(LEASE_MS // 2))
@@ -260,21 +217,14 @@ async def test_a_late_answer_to_an_older_renewal_does_not_end_the_impact() -> No
     await run_all()
     assert rig.calls.running == 1
     assert rig.calls.begun == [(E1, 1)]
-    work = (await rig.store.read(scope.id)).events[E1].work
-    assert work is not None
-    assert (work.node, work.attempt) == ("n1", 2)
+    assert await rig.holder(scope.id, E1) == ("n1", 2)
     advancing.cancel()
     await engine.stop()
 
 
 async def test_an_order_says_until_when_the_renewed_lease_lasts() -> None:
-    rig = LateRig()
-    engine = await rig.node()
-    scope = await rig.scheduled(engine, E1)
-    rig.late_store.is_late = True
-    caller = approve(engine, scope, E1)
-    await run_all()
-    rig.late_store.is_late = False
+    rig, engine, scope = await LateRig.started(E1)
+    (caller,) = await rig.approve_late(engine, scope, E1)
     rig.clock.elapse(LEASE_MS - SECOND_MS)
     await rig.late_store.let_go(0)
     await caller
@@ -285,9 +235,7 @@ async def test_an_order_says_until_when_the_renewed_lease_lasts() -> None:
 
 
 async def test_a_renewal_whose_answer_is_later_than_the_lease_begins_nothing() -> None:
-    rig = LateRig()
-    engine = await rig.node()
-    scope = await rig.scheduled(engine, E1)
+    rig, engine, scope = await LateRig.started(E1)
     rig.late_store.is_late = True
     caller = approve(engine, scope, E1)
     await run_all()
@@ -304,11 +252,8 @@ async def test_a_renewal_whose_answer_is_later_than_the_lease_begins_nothing() -
 
 
 async def test_a_call_is_ended_when_another_node_has_the_work() -> None:
-    rig = LateRig()
-    rig.calls.lasts = True
-    engine = await rig.node()
-    scope = await rig.scheduled(engine, E1)
-    await engine.submit(scope.id, Approve(event_id=E1, by=ME), by=ME)
+    rig, engine, scope = await LateRig.started(E1, lasts=True)
+    await approve(engine, scope, E1)
     await run_all()
     rig.clock.elapse(LEASE_MS + SECOND_MS)
     await rig.store.transact(scope.id, _tick_of("another"), by=ME)
@@ -333,7 +278,7 @@ async def test_a_call_that_is_being_ended_serves_no_other_attempt() -> None:
     engine = await rig.node()
     scope = await rig.scheduled(engine, E1)
     before = rig.late_store.snapshot()
-    await engine.submit(scope.id, Approve(event_id=E1, by=ME), by=ME)
+    await approve(engine, scope, E1)
     await run_all()
     rig.clock.elapse(LEASE_MS + SECOND_MS)
     await rig.store.transact(scope.id, _tick_of("another"), by=ME)
@@ -341,7 +286,7 @@ async def test_a_call_that_is_being_ended_serves_no_other_attempt() -> None:
     await run_all()
     rig.late_store.put_back(before)
     engine._on_step_back()
-    await engine.submit(scope.id, Approve(event_id=E1, by=ME), by=ME)
+    await approve(engine, scope, E1)
     await run_all()
     gate.set()
     await run_all()
@@ -353,11 +298,8 @@ async def test_a_call_that_is_being_ended_serves_no_other_attempt() -> None:
 
 async def test_a_renewal_that_comes_after_the_next_attempt_does_not_end_the_impact() -> None:
     """It is of the attempt that the node had when it was sent, and so it changes nothing."""
-    rig = LateRig()
-    rig.calls.lasts = True
-    engine = await rig.node()
-    scope = await rig.scheduled(engine, E1)
-    await engine.submit(scope.id, Approve(event_id=E1, by=ME), by=ME)
+    rig, engine, scope = await LateRig.started(E1, lasts=True)
+    await approve(engine, scope, E1)
     await run_all()
     gate = rig.late_store.gate = asyncio.Event()
     advancing = asyncio.create_task(rig.clock.advance(LEASE_MS // 2))
@@ -365,9 +307,7 @@ async def test_a_renewal_that_comes_after_the_next_attempt_does_not_end_the_impa
     rig.late_store.gate = None
     rig.clock.elapse(LEASE_MS + SECOND_MS)
     await engine.submit(scope.id, Tick(), by=ME)
-    work = (await rig.store.read(scope.id)).events[E1].work
-    assert work is not None
-    assert (work.node, work.attempt) == ("n1", 2)
+    assert await rig.holder(scope.id, E1) == ("n1", 2)
     gate.set()
     await run_all()
     assert rig.calls.running == 1
@@ -378,23 +318,18 @@ async def test_a_renewal_that_comes_after_the_next_attempt_does_not_end_the_impa
 
 async def test_a_call_goes_on_through_a_step_back_and_an_outage_behind_it() -> None:
     """The failures that count are those of the past that the store has now."""
-    rig = LateRig()
-    rig.calls.failures = 1
-    engine = await rig.node()
-    scope = await rig.scheduled(engine, E1)
+    rig, engine, scope = await LateRig.started(E1, failures=1)
     before = rig.late_store.snapshot()
-    await engine.submit(scope.id, Approve(event_id=E1, by=ME), by=ME)
+    await approve(engine, scope, E1)
     await run_all()
     rig.calls.lasts = True
     await rig.clock.advance(5 * SECOND_MS)
     assert rig.calls.begun == [(E1, 1), (E1, 2)]
     rig.late_store.put_back(before)
     engine._on_step_back()
-    await engine.submit(scope.id, Approve(event_id=E1, by=ME), by=ME)
+    await approve(engine, scope, E1)
     await run_all()
-    rig.late_store.is_down = True
-    await rig.clock.advance(LEASE_MS + MINUTE_MS)
-    rig.late_store.is_down = False
+    await rig.outage(LEASE_MS + MINUTE_MS)
     await rig.clock.advance(MINUTE_MS)
     assert rig.calls.begun == [(E1, 1), (E1, 2)]
     assert rig.calls.running == 1
@@ -402,15 +337,10 @@ async def test_a_call_goes_on_through_a_step_back_and_an_outage_behind_it() -> N
 
 
 async def test_after_an_outage_the_lease_is_renewed_as_seldom_as_before() -> None:
-    rig = LateRig()
-    rig.calls.lasts = True
-    engine = await rig.node()
-    scope = await rig.scheduled(engine, E1)
-    await engine.submit(scope.id, Approve(event_id=E1, by=ME), by=ME)
+    rig, engine, scope = await LateRig.started(E1, lasts=True)
+    await approve(engine, scope, E1)
     await rig.clock.advance(LEASE_MS // 2 - 100)
-    rig.late_store.is_down = True
-    await rig.clock.advance(200)
-    rig.late_store.is_down = False
+    await rig.outage(200)
     await rig.clock.advance(SECOND_MS)
     revision = (await rig.store.read(scope.id)).revision
     await rig.clock.advance(3 * LEASE_MS)

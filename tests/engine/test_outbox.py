@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from fairwarning.core.commands import Approve, Cancel, Operate, Release, Schedule
+from fairwarning.core.commands import Cancel, Operate, Release, Schedule
 from fairwarning.core.instants import HOUR_MS, MINUTE_MS, SECOND_MS
 from fairwarning.core.model import EventType, InstanceName, NodeId, OperationKind, Phase
 from fairwarning.core.resources import Place, VirtualMachine
@@ -16,9 +16,7 @@ from tests.engine.late_rig import LEASE_MS, LateRig, approve, run_all
 
 
 async def test_an_answer_that_comes_after_the_end_does_not_begin_the_impact_again() -> None:
-    rig = LateRig()
-    engine = await rig.node()
-    scope = await rig.scheduled(engine, E1, E2)
+    rig, engine, scope = await LateRig.started(E1, E2)
     rig.late_store.is_late = True
     callers = [approve(engine, scope, E1)]
     await run_all()
@@ -35,13 +33,8 @@ async def test_an_answer_that_comes_after_the_end_does_not_begin_the_impact_agai
 
 
 async def test_answers_in_the_wrong_order_begin_an_impact_once() -> None:
-    rig = LateRig()
-    engine = await rig.node()
-    scope = await rig.scheduled(engine, E1, E2)
-    rig.late_store.is_late = True
-    callers = [approve(engine, scope, E1), approve(engine, scope, E2)]
-    await run_all()
-    rig.late_store.is_late = False
+    rig, engine, scope = await LateRig.started(E1, E2)
+    callers = await rig.approve_late(engine, scope, E1, E2)
     await rig.late_store.let_go(1)
     await rig.late_store.let_go(0)
     await asyncio.gather(*callers)
@@ -51,13 +44,8 @@ async def test_answers_in_the_wrong_order_begin_an_impact_once() -> None:
 
 async def test_an_answer_that_is_older_than_what_was_seen_begins_nothing() -> None:
     """The newer one says that the work was given back; another node may have it by now."""
-    rig = LateRig()
-    engine = await rig.node()
-    scope = await rig.scheduled(engine, E1)
-    rig.late_store.is_late = True
-    caller = approve(engine, scope, E1)
-    await run_all()
-    rig.late_store.is_late = False
+    rig, engine, scope = await LateRig.started(E1)
+    (caller,) = await rig.approve_late(engine, scope, E1)
     engine._takes_work = False
     release = Release(event_id=E1, attempt=1, node=NodeId("n1"))
     await engine.submit(scope.id, release, by=ME)
@@ -68,13 +56,8 @@ async def test_an_answer_that_is_older_than_what_was_seen_begins_nothing() -> No
 
 
 async def test_a_node_that_stops_gives_back_what_a_late_commit_hands_to_it() -> None:
-    rig = LateRig()
-    engine = await rig.node()
-    scope = await rig.scheduled(engine, E1)
-    rig.late_store.is_late = True
-    caller = approve(engine, scope, E1)
-    await run_all()
-    rig.late_store.is_late = False
+    rig, engine, scope = await LateRig.started(E1)
+    (caller,) = await rig.approve_late(engine, scope, E1)
     stopping = asyncio.create_task(engine.stop())
     await run_all()
     assert not stopping.done()
@@ -86,9 +69,7 @@ async def test_a_node_that_stops_gives_back_what_a_late_commit_hands_to_it() -> 
 
 
 async def test_a_node_that_stops_gives_back_what_a_caller_left_behind() -> None:
-    rig = LateRig()
-    engine = await rig.node()
-    scope = await rig.scheduled(engine, E1)
+    rig, engine, scope = await LateRig.started(E1)
     rig.late_store.is_late = True
     caller = approve(engine, scope, E1)
     await run_all()
@@ -103,13 +84,8 @@ async def test_a_node_that_stops_gives_back_what_a_caller_left_behind() -> None:
 
 
 async def test_a_caller_who_goes_away_leaves_an_impact_that_is_carried_out() -> None:
-    rig = LateRig()
-    engine = await rig.node()
-    scope = await rig.scheduled(engine, E1)
-    rig.late_store.is_late = True
-    caller = approve(engine, scope, E1)
-    await run_all()
-    rig.late_store.is_late = False
+    rig, engine, scope = await LateRig.started(E1)
+    (caller,) = await rig.approve_late(engine, scope, E1)
     caller.cancel()
     await rig.late_store.let_go(0)
     assert caller.cancelled()
@@ -119,10 +95,8 @@ async def test_a_caller_who_goes_away_leaves_an_impact_that_is_carried_out() -> 
 
 
 async def test_after_the_store_stepped_back_nothing_of_the_old_name_is_begun_again() -> None:
-    rig = LateRig()
-    engine = await rig.node()
-    scope = await rig.scheduled(engine, E1)
-    receipt = await engine.submit(scope.id, Approve(event_id=E1, by=ME), by=ME)
+    rig, engine, scope = await LateRig.started(E1)
+    receipt = await approve(engine, scope, E1)
     await run_all()
     engine._on_step_back()
     engine._outbox.take(receipt, rig.clock.steady_ms())
@@ -133,32 +107,25 @@ async def test_after_the_store_stepped_back_nothing_of_the_old_name_is_begun_aga
 
 async def test_an_answer_from_before_the_step_back_hides_nothing_that_comes_after_it() -> None:
     """Its revision is of the lost past, and higher than those that come now."""
-    rig = LateRig()
-    engine = await rig.node()
-    scope = await rig.scheduled(engine, E1, E2)
+    rig, engine, scope = await LateRig.started(E1, E2)
     before = rig.late_store.snapshot()
     await engine.submit(scope.id, Cancel(event_id=E2), by=ME)
-    rig.late_store.is_late = True
-    caller = approve(engine, scope, E1)
-    await run_all()
-    rig.late_store.is_late = False
+    (caller,) = await rig.approve_late(engine, scope, E1)
     rig.late_store.put_back(before)
     engine._on_step_back()
     await rig.late_store.let_go(0)
     await caller
     assert rig.calls.begun == []
-    await engine.submit(scope.id, Approve(event_id=E2, by=ME), by=ME)
+    await approve(engine, scope, E2)
     await run_all()
     assert rig.calls.begun == [(E2, 1)]
     await engine.stop()
 
 
 async def test_a_forgotten_event_leaves_nothing_behind() -> None:
-    rig = LateRig()
-    engine = await rig.node()
-    scope = await rig.scheduled(engine, E1, E2)
+    rig, engine, scope = await LateRig.started(E1, E2)
     for id in (E1, E2):
-        await engine.submit(scope.id, Approve(event_id=id, by=ME), by=ME)
+        await approve(engine, scope, id)
         await run_all()
     assert len(rig.calls.begun) == 2
     assert engine._outbox._attempts == {}
@@ -166,11 +133,8 @@ async def test_a_forgotten_event_leaves_nothing_behind() -> None:
 
 
 async def test_an_outcome_waits_for_a_store_that_is_away() -> None:
-    rig = LateRig()
-    rig.calls.lasts = True
-    engine = await rig.node()
-    scope = await rig.scheduled(engine, E1)
-    await engine.submit(scope.id, Approve(event_id=E1, by=ME), by=ME)
+    rig, engine, scope = await LateRig.started(E1, lasts=True)
+    await approve(engine, scope, E1)
     await run_all()
     rig.late_store.is_down = True
     rig.calls.end_all()
@@ -184,11 +148,8 @@ async def test_an_outcome_waits_for_a_store_that_is_away() -> None:
 
 
 async def test_a_node_stops_also_while_the_store_is_away() -> None:
-    rig = LateRig()
-    rig.calls.lasts = True
-    engine = await rig.node()
-    scope = await rig.scheduled(engine, E1)
-    await engine.submit(scope.id, Approve(event_id=E1, by=ME), by=ME)
+    rig, engine, scope = await LateRig.started(E1, lasts=True)
+    await approve(engine, scope, E1)
     await run_all()
     rig.late_store.is_down = True
     await engine.stop()
@@ -207,7 +168,7 @@ async def test_a_driver_that_breaks_is_a_failure_with_its_reason() -> None:
     rig.calls.breaks = True
     engine = await rig.node()
     scope = await rig.scheduled(engine, E1)
-    await engine.submit(scope.id, Approve(event_id=E1, by=ME), by=ME)
+    await approve(engine, scope, E1)
     await rig.clock.advance(10 * MINUTE_MS)
     event = (await rig.store.read(scope.id)).events[E1]
     assert event.phase is Phase.FAILED
@@ -217,17 +178,15 @@ async def test_a_driver_that_breaks_is_a_failure_with_its_reason() -> None:
 
 async def test_after_a_step_back_the_driver_is_asked_before_the_first_attempt_too() -> None:
     """The store has lost that the impact was begun, and even that it was over."""
-    rig = LateRig()
-    engine = await rig.node()
-    scope = await rig.scheduled(engine, E1)
+    rig, engine, scope = await LateRig.started(E1)
     before = rig.late_store.snapshot()
-    await engine.submit(scope.id, Approve(event_id=E1, by=ME), by=ME)
+    await approve(engine, scope, E1)
     await run_all()
     assert rig.calls.begun == [(E1, 1)]
     rig.calls.found = Found.DONE
     rig.late_store.put_back(before)
     engine._on_step_back()
-    await engine.submit(scope.id, Approve(event_id=E1, by=ME), by=ME)
+    await approve(engine, scope, E1)
     await run_all()
     assert rig.calls.asked == [(E1, 1)]
     assert rig.calls.begun == [(E1, 1)]
@@ -236,12 +195,10 @@ async def test_after_a_step_back_the_driver_is_asked_before_the_first_attempt_to
 
 
 async def test_after_a_step_back_a_driver_knows_that_the_first_attempt_may_be_under_way() -> None:
-    rig = LateRig()
-    engine = await rig.node()
-    scope = await rig.scheduled(engine, E1, E2)
-    await engine.submit(scope.id, Approve(event_id=E1, by=ME), by=ME)
+    rig, engine, scope = await LateRig.started(E1, E2)
+    await approve(engine, scope, E1)
     engine._on_step_back()
-    await engine.submit(scope.id, Approve(event_id=E2, by=ME), by=ME)
+    await approve(engine, scope, E2)
     await run_all()
     assert [(each.attempt, each.may_be_under_way) for each in rig.calls.orders] == [
         (1, False),
@@ -251,16 +208,13 @@ async def test_after_a_step_back_a_driver_knows_that_the_first_attempt_may_be_un
 
 
 async def test_a_call_under_way_goes_on_under_the_nodes_other_name() -> None:
-    rig = LateRig()
-    rig.calls.lasts = True
-    engine = await rig.node()
-    scope = await rig.scheduled(engine, E1)
+    rig, engine, scope = await LateRig.started(E1, lasts=True)
     before = rig.late_store.snapshot()
-    await engine.submit(scope.id, Approve(event_id=E1, by=ME), by=ME)
+    await approve(engine, scope, E1)
     await run_all()
     rig.late_store.put_back(before)
     engine._on_step_back()
-    await engine.submit(scope.id, Approve(event_id=E1, by=ME), by=ME)
+    await approve(engine, scope, E1)
     await rig.clock.advance(2 * LEASE_MS)
     assert rig.calls.begun == [(E1, 1)]
     rig.calls.end_all()
@@ -276,7 +230,7 @@ async def test_what_the_driver_does_not_know_to_be_done_is_carried_out_again(fou
     rig.calls.found = found
     engine = await rig.node()
     scope = await rig.scheduled(engine, E1)
-    await engine.submit(scope.id, Approve(event_id=E1, by=ME), by=ME)
+    await approve(engine, scope, E1)
     await rig.clock.advance(MINUTE_MS)
     assert rig.calls.asked == [(E1, 2)]
     again = [] if found is Found.DONE else [(E1, 2)]
@@ -291,7 +245,7 @@ async def test_a_long_reason_is_cut() -> None:
     rig.calls.reason = "x" * 10_000
     engine = await rig.node()
     scope = await rig.scheduled(engine, E1)
-    await engine.submit(scope.id, Approve(event_id=E1, by=ME), by=ME)
+    await approve(engine, scope, E1)
     await rig.clock.advance(MINUTE_MS)
     told = [e.transition for e in await rig.entries() if isinstance(e.transition, AttemptFailed)]
     assert [each.reason for each in told] == ["x" * 500]
@@ -312,7 +266,7 @@ async def test_an_order_says_all_that_a_driver_needs() -> None:
         lasts_s=3,
     )
     await engine.submit(scope.id, command, by=ME)
-    await engine.submit(scope.id, Approve(event_id=E1, by=ME), by=ME)
+    await approve(engine, scope, E1)
     await run_all()
     (order,) = rig.calls.orders
     assert (order.key, order.scope_id, order.type) == (E1, scope.id, EventType.FREEZE)
@@ -323,9 +277,7 @@ async def test_an_order_says_all_that_a_driver_needs() -> None:
 
 
 async def test_an_order_leaves_out_instances_that_are_gone() -> None:
-    rig = LateRig()
-    engine = await rig.node()
-    scope = await rig.scheduled(engine)
+    rig, engine, scope = await LateRig.started()
     both = Schedule(
         event_id=E1, type=EventType.REBOOT, targets=names("web-0", "web-2"), notice_ms=HOUR_MS
     )
@@ -333,7 +285,7 @@ async def test_an_order_leaves_out_instances_that_are_gone() -> None:
     gone = Operate(event_id=E2, kind=OperationKind.DELETE, instance=InstanceName("web-2"))
     await engine.submit(scope.id, gone, by=ME)
     await run_all()
-    await engine.submit(scope.id, Approve(event_id=E1, by=ME), by=ME)
+    await approve(engine, scope, E1)
     await run_all()
     told = {each.key: [one.name for one in each.instances] for each in rig.calls.orders}
     assert told == {E2: ["web-2"], E1: ["web-0"]}

@@ -1,7 +1,6 @@
 """Rollouts that several nodes of one store run and control."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 from msgspec.structs import replace
@@ -11,12 +10,12 @@ from fairwarning.core.instants import HOUR_MS, MINUTE_MS, SECOND_MS, later
 from fairwarning.core.model import EventType
 from fairwarning.core.rollouts.model import RolloutPhase, RolloutSpec
 from fairwarning.engine.clocks import VirtualClock
-from fairwarning.engine.protocols import Clock, Due, Receipt, Record
+from fairwarning.engine.protocols import Clock, Due, Receipt
 from fairwarning.engine.rollout_records import RolloutRecords
 from fairwarning.stores.memory import MemoryStore
 from tests.core.rollouts.test_advance import MONDAY
 from tests.engine.harness import ME
-from tests.engine.rolling import NIGHTS, REBOOT, Node, alone, web
+from tests.engine.rolling import NIGHTS, REBOOT, Node, OvertakenStore, alone, web
 from tests.engine.shared_store import SharedStore
 
 
@@ -54,21 +53,9 @@ async def test_a_pause_is_answered_only_when_nothing_is_being_announced_any_more
     await node.stop()
 
 
-class MeddlingStore(MemoryStore):
-    """Lets somebody else be first, once, when the runner is about to write."""
-
-    meddle: Callable[[], Awaitable[object]] | None = None
-
-    async def keep(self, *args: Any, **named: Any) -> Record:
-        meddle, self.meddle = self.meddle, None
-        if meddle is not None:
-            await meddle()
-        return await super().keep(*args, **named)
-
-
 async def test_a_pause_from_another_node_comes_before_the_announcement_or_after_it() -> None:
     clock = VirtualClock(MONDAY)
-    store = MeddlingStore(clock)
+    store = OvertakenStore(clock)
     node, other = Node(store, clock), Node(store, clock)
     await node.declare(web("a"))
     rollout = await other.rollouts.create(REBOOT, by=ME)

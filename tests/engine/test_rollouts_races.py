@@ -1,8 +1,5 @@
 """Rollouts whose record or events change while nobody of this node looks."""
 
-from collections.abc import Awaitable, Callable
-from typing import Any
-
 from msgspec.structs import replace
 
 from fairwarning.core.commands import Approve, Postpone, Tick
@@ -10,25 +7,11 @@ from fairwarning.core.instants import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, lat
 from fairwarning.core.model import ENGINE
 from fairwarning.core.rollouts.model import RolloutPhase
 from fairwarning.engine.clocks import VirtualClock
-from fairwarning.engine.protocols import Record
-from fairwarning.stores.memory import MemoryStore
 from tests.core.builders import event_id
 from tests.core.rollouts.test_advance import MONDAY
 from tests.engine.harness import ME
-from tests.engine.rolling import NIGHTS, REBOOT, Node, alone, web
+from tests.engine.rolling import NIGHTS, REBOOT, Node, OvertakenStore, alone, web
 from tests.engine.shared_store import SharedStore
-
-
-class OvertakenStore(MemoryStore):
-    """Somebody else changes a record just before it is written."""
-
-    meddle: Callable[[], Awaitable[object]] | None = None
-
-    async def keep(self, *args: Any, **named: Any) -> Record:
-        meddle, self.meddle = self.meddle, None
-        if meddle is not None:
-            await meddle()
-        return await super().keep(*args, **named)
 
 
 async def test_a_pause_that_another_change_overtakes_is_made_all_the_same() -> None:

@@ -8,7 +8,7 @@ import pytest
 from fairwarning.metadata.connection import Connection
 from fairwarning.metadata.settings import KEEP_ALIVE_S, REQUEST_S_MAX, WAIT_S_MAX
 from tests.metadata.rig import PATH, Client, Rig, request
-from tests.metadata.test_held_poll import WAIT, hold
+from tests.metadata.test_polls_held import WAIT, hold
 from tests.operator_api.rig import Block
 from tests.support.patience import HANG_S
 

@@ -16,7 +16,7 @@ from fairwarning.metadata.http_parser import ReceivedRequest, RequestParser
 from fairwarning.metadata.settings import PIECE_BYTES_MAX, WAITING_BYTES_MAX
 from tests.metadata.connection.test_unusual_http import H2C, VERSIONS, approval, is_started
 from tests.metadata.rig import PATH, Rig, request
-from tests.metadata.test_held_poll import hold
+from tests.metadata.test_polls_held import hold
 from tests.support.patience import HANG_S
 
 NOWHERE = request("/nowhere")

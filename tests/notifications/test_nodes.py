@@ -10,7 +10,7 @@ import pytest
 from fairwarning.core.instants import HOUR_MS, MINUTE_MS, later
 from fairwarning.engine.clocks import VirtualClock
 from fairwarning.engine.protocols import Position, Record, StoreDown
-from fairwarning.notifications.delivery_rules import LEASE_MS, taken_by
+from fairwarning.notifications.delivery import LEASE_MS, taken_by
 from fairwarning.notifications.dispatcher import Notifications
 from fairwarning.notifications.model import Delivery, Filters, Message, Outcome, Target
 from fairwarning.notifications.records import NotificationRecords
@@ -275,7 +275,7 @@ async def test_unwanted_entries_move_the_cursor_now_and_then(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """So that a restart need not read them all again."""
-    monkeypatch.setattr("fairwarning.notifications.worker.UNTOLD_MAX", 5)
+    monkeypatch.setattr("fairwarning.notifications.delivery.UNTOLD_MAX", 5)
     async with notification_rig() as rig, receiving() as receiver:
         wanted = Filters(kinds=("Failed",))
         target = await rig.webhook(await rig.node(), receiver.url, filters=wanted)
@@ -292,7 +292,7 @@ async def test_unwanted_entries_move_no_cursor_that_another_node_holds(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """That would take its lease away while it sends, and a third node could send the same."""
-    monkeypatch.setattr("fairwarning.notifications.worker.UNTOLD_MAX", 1)
+    monkeypatch.setattr("fairwarning.notifications.delivery.UNTOLD_MAX", 1)
     async with shared() as rig, receiving() as receiver:
         wanted = Filters(kinds=("Failed",))
         target = await rig.webhook(await rig.node(), receiver.url, filters=wanted)

@@ -2,9 +2,9 @@
 
 from fairwarning.core.instants import MINUTE_MS
 from fairwarning.engine.clocks import VirtualClock
+from fairwarning.notifications.delivery import RECHECK_MS
 from fairwarning.notifications.model import Filters
 from fairwarning.notifications.records import CURSOR, TARGET
-from fairwarning.notifications.worker import RECHECK_MS
 from tests.engine.harness import ME
 from tests.engine.shared_store import SharedStore
 from tests.notifications.receiver import receiving

@@ -8,8 +8,7 @@ from fairwarning.core.instants import DAY_MS, HOUR_MS, SECOND_MS, later
 from fairwarning.core.transitions import Noted
 from fairwarning.engine.clocks import VirtualClock
 from fairwarning.engine.protocols import StoreDown
-from fairwarning.operator_api import clock_position
-from fairwarning.operator_api.routes.clock import NOW_MS_MAX
+from fairwarning.operator_api.routes.clock import NOW_MS_MAX, resume_clock, save_position
 from fairwarning.stores.memory import MemoryStore
 from tests.operator_api.rig import ME, running
 
@@ -53,13 +52,13 @@ async def test_it_stands_neither_before_what_has_happened_nor_before_where_it_wa
     note = Noted(subject="x", action="made")
     await store.keep("x", "y", "{}", note=note, by=ME)
     clock = VirtualClock(begins)
-    await clock_position.resume(clock, store)
+    await resume_clock(clock, store)
     assert clock.now() == ahead.now()
-    await clock_position.save(later(begins, DAY_MS), store, by=ME)
-    await clock_position.resume(clock, store)
+    await save_position(later(begins, DAY_MS), store, by=ME)
+    await resume_clock(clock, store)
     assert clock.now() == later(begins, DAY_MS)
     late = VirtualClock(later(begins, 2 * DAY_MS))
-    await clock_position.resume(late, store)
+    await resume_clock(late, store)
     assert late.now() == later(begins, 2 * DAY_MS)
 
 

@@ -9,7 +9,7 @@ import pytest
 from fairwarning.boot import make_control
 from fairwarning.core.model import Roster
 from fairwarning.core.resources import ScaleSet, expand
-from fairwarning.drivers.catalogue import DRIVER_CATALOGUE
+from fairwarning.drivers import DRIVER_CATALOGUE
 from fairwarning.operator_api.auth import Caller, Role
 from fairwarning.operator_api.context import AzureListener, Control
 from fairwarning.operator_api.fleet_plans import (

@@ -147,7 +147,7 @@ async def page_of(client: httpx.AsyncClient) -> str:
 
 
 def test_every_story_of_the_library_can_be_read() -> None:
-    assert all(each.cast for each in bundled_scenarios())
+    assert all(each.instances for each in bundled_scenarios())
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from fairwarning.common.durations import parse_iso_duration_ms
-from fairwarning.scenarios.api import OperatorApi
 from fairwarning.scenarios.clock_control import SpeedNotAllowed, choose_clock_control
+from fairwarning.scenarios.model import OperatorApi
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -8,9 +8,9 @@ import pytest
 
 from fairwarning.cli.api_client import Api
 from fairwarning.cli.scenario_run import HttpOperatorApi
-from fairwarning.scenarios.api import OperatorApi
 from fairwarning.scenarios.clock_control import JumpingClock, Look
 from fairwarning.scenarios.instance_mapping import instances_of
+from fairwarning.scenarios.model import OperatorApi
 from fairwarning.scenarios.parse import read_scenario
 from fairwarning.scenarios.play import Player, ReportLine, StepFailed
 from fairwarning.testing import Server

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from fairwarning.scenarios.api import Json
+from fairwarning.scenarios.model import Json
 from fairwarning.scenarios.play import PAGE, HistoryReader
 
 

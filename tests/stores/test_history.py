@@ -11,8 +11,8 @@ from fairwarning.core.model import EventType, InstanceName, ScopeId
 from fairwarning.core.transitions import Cancelled, Noted, Scheduled
 from fairwarning.engine.clocks import VirtualClock
 from fairwarning.engine.protocols import Entry, Position, Store
-from fairwarning.stores.postgres import PostgresStore, batch_sql, journal
-from fairwarning.stores.postgres.batch_sql import Connection, Results
+from fairwarning.stores.postgres import PostgresStore, database, journal
+from fairwarning.stores.postgres.database import Connection, Results
 from fairwarning.stores.statements import Statement
 from tests.stores.fleet import ME, declare, new_id, submit, web, whole_journal
 from tests.stores.nodes import stranger
@@ -122,7 +122,7 @@ async def test_who_looks_back_asks_until_it_is_let_go(
 
         async def run(connection: Connection, statements: Sequence[Statement]) -> Results:
             nonlocal asked
-            found = await batch_sql.run(connection, statements)
+            found = await database.run(connection, statements)
             asked += "is_let_go" in found
             if asked == 2:
                 await slow.leave()

@@ -11,7 +11,7 @@ import pytest
 from fairwarning.engine.clocks import VirtualClock
 from fairwarning.engine.protocols import StoreDown
 from fairwarning.stores.migrations import Migration, SchemaTooNew, load_migrations
-from fairwarning.stores.postgres import PostgresStore, batch_sql
+from fairwarning.stores.postgres import PostgresStore, database
 from fairwarning.stores.sqlite import SqliteStore
 from tests.stores.fleet import declare, web, whole_journal
 
@@ -122,7 +122,7 @@ async def test_a_migration_that_fails_leaves_the_database_as_it_was(
     with monkeypatch.context() as patch:
         patch.setattr("fairwarning.stores.postgres.store.load_migrations", lambda _: broken)
         if how == "its number":
-            patch.setitem(batch_sql.QUERIES, "record_version", b"SELECT nonsense")
+            patch.setitem(database.QUERIES, "record_version", b"SELECT nonsense")
         with pytest.raises(StoreDown, match="SQLSTATE 42703"):
             await store.open()
     columns = b"SELECT 1 FROM information_schema.columns WHERE column_name = 'added'"

@@ -13,8 +13,8 @@ from fairwarning.core.model import EventId, EventType, InstanceName, Phase, Scop
 from fairwarning.core.transitions import Noted
 from fairwarning.engine.clocks import VirtualClock
 from fairwarning.engine.protocols import START, Choice, Mark, Store
-from fairwarning.stores import rows, sql_store
-from fairwarning.stores.rows import Row
+from fairwarning.stores import codec, sql_store
+from fairwarning.stores.codec import Row
 from tests.stores.fleet import ME, declare, new_id, submit, vm, web
 
 COUNT = 5
@@ -153,7 +153,7 @@ async def test_a_long_page_is_decoded_in_slices_so_that_polls_do_not_wait(
 
     def scope_of(row: Row) -> Scope:
         decoded_in_turn[turn] += 1
-        return rows.scope_of(row)
+        return codec.scope_of(row)
 
     monkeypatch.setattr(sql_store, "scope_of", scope_of)
 

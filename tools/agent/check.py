@@ -24,7 +24,10 @@ _BAD_USAGE = 2
 def main() -> int:
     parser = argparse.ArgumentParser(description="Check the agent beside real programs.")
     parser.add_argument("--install", action="store_true", help="first install what is missing")
-    every = "dhcp, unit, handler_check, kubectl, rollout, rabbitmq, redis, slurm; all without it"
+    every = (
+        "dhcp, unit, handler_check, kubectl, patroni, host_shutdown, rollout, rabbitmq, redis, "
+        "slurm; all without it"
+    )
     parser.add_argument("only", nargs="*", help=every)
     options = parser.parse_args()
     if options.install and missing():
@@ -38,7 +41,9 @@ def main() -> int:
     # Only now: they need what was just found to be there.
     from tools.agent.dhcp import check_dhcp  # noqa: PLC0415
     from tools.agent.handler_check import check_handler  # noqa: PLC0415
+    from tools.agent.host_shutdown import check_host_shutdown  # noqa: PLC0415
     from tools.agent.kubectl import check_kubectl  # noqa: PLC0415
+    from tools.agent.patroni import check_patroni  # noqa: PLC0415
     from tools.agent.recipes.rabbitmq import check_rabbitmq  # noqa: PLC0415
     from tools.agent.recipes.redis import check_redis  # noqa: PLC0415
     from tools.agent.recipes.slurm import check_slurm  # noqa: PLC0415
@@ -50,6 +55,8 @@ def main() -> int:
         "unit": check_unit,
         "handler_check": check_handler,
         "kubectl": check_kubectl,
+        "patroni": check_patroni,
+        "host_shutdown": check_host_shutdown,
         "rollout": check_rollout,
         "rabbitmq": check_rabbitmq,
         "redis": check_redis,

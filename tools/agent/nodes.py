@@ -38,10 +38,10 @@ class Fleet:
     def endpoint(self, name: str) -> str:
         return f"{self._metadata}/vm/{name}"
 
-    def schedule(self, name: str) -> str:
+    def schedule(self, name: str, duration: str = "1s") -> str:
         """Schedules a Reboot and returns its id; a poll comes first, so that it is announced."""
         ask(f"{self.endpoint(name)}/metadata/scheduledevents?api-version=2020-07-01")
-        wanted = {"type": "Reboot", "targets": [name], "duration": "1s"}
+        wanted = {"type": "Reboot", "targets": [name], "duration": duration}
         return str(ask(f"{self._control}/api/v1/events", wanted)["id"])
 
     def event(self, id: str) -> Any:
@@ -49,10 +49,10 @@ class Fleet:
 
 
 @contextmanager
-def node_server(folder: Path, names: Sequence[str]) -> Iterator[Fleet]:
+def node_server(folder: Path, names: Sequence[str], *, notice: str = NOTICE) -> Iterator[Fleet]:
     file = folder / "fleet.toml"
     vms = [f'[[vm]]\nname = "{name}"\n' for name in names]
-    file.write_text(f'test = true\nnotice = {{ Reboot = "{NOTICE}" }}\n' + "".join(vms))
+    file.write_text(f'test = true\nnotice = {{ Reboot = "{notice}" }}\n' + "".join(vms))
     with serving("--fleet", str(file)) as ready:
         yield Fleet(ready.metadata, ready.control)
 
@@ -64,6 +64,10 @@ class Agent:
         self._process = process
         self._patience_s = patience_s
         self.said = ""
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.wait()
 
     def wait_until_it_says(self, words: str) -> None:
         ending = threading.Timer(self._patience_s, self._process.kill)

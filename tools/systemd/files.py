@@ -10,7 +10,7 @@ _GUEST = Path(__file__).resolve().parent / "guest"
 
 
 def pack(folder: Path) -> Path:
-    """Packs the client's wheel, the two that it needs, `deploy/`, and the check's own files."""
+    """Packs the client's wheel, those that it needs, `deploy/`, and the check's own files."""
     wheels = folder / "wheels"
     _build(wheels)
     archive = folder / "files.tar"
@@ -24,6 +24,6 @@ def pack(folder: Path) -> Path:
 def _build(wheels: Path) -> None:
     command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--disable-pip-version-check",
                "--constraint", str(ROOT / "constraints.txt"), "--wheel-dir", str(wheels),
-               str(ROOT / "packages" / "client")]  # fmt: skip
+               f"{ROOT / 'packages' / 'client'}[logind]"]  # fmt: skip
     done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
     assert done.returncode == 0, f"the client's wheel could not be built: {done.stderr.strip()}"

@@ -11,7 +11,12 @@ from tools.systemd.files import pack
 from tools.systemd.image import ensure_image
 from tools.systemd.journal import read_as_json
 from tools.systemd.machine import powered
-from tools.systemd.reboots import reboot_as_root, reboot_with_polkit, refuse_without_rights
+from tools.systemd.reboots import (
+    reboot_as_root,
+    reboot_with_polkit,
+    refuse_without_rights,
+    shut_down_by_itself,
+)
 from tools.systemd.server import Server, vm_server
 from tools.systemd.start import look_at_rights, start_before_the_server
 
@@ -22,6 +27,7 @@ _PARTS = (
     reload,
     refuse_without_rights,
     reboot_with_polkit,
+    shut_down_by_itself,
     reboot_as_root,
     read_as_json,
     stop,

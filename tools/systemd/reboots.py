@@ -5,6 +5,15 @@ from collections.abc import Callable, Iterator
 from tools.systemd.context import AGENT, BROUGHT, PATIENCE_S, WORKER, Context
 
 _RULES = "/etc/polkit-1/rules.d"
+_LOGIND = "/etc/systemd/logind.conf.d"
+_CONFIG = "/etc/fairwarning/agent.toml"
+_IN_ORDER = (
+    "the host shuts down, and waits 5 min at most",
+    "done: systemd stop worker.service",
+    "nothing is left to drain, so the shutdown goes on",
+    f"Stopped {AGENT}.service",
+)
+"""What the journal of a boot says that ends with a drain."""
 
 
 def refuse_without_rights(context: Context) -> Iterator[str]:
@@ -35,6 +44,35 @@ def reboot_with_polkit(context: Context) -> Iterator[str]:
         context, context.machine.reboot, "with the polkit rule", "`systemctl reboot`"
     )
     assert context.agent_user() == AGENT
+
+
+def shut_down_by_itself(context: Context) -> Iterator[str]:
+    """Reboots the machine with no event at all: the shutdown must wait for the drain."""
+    guest = context.guest
+    guest.must(f"install -D -m 0644 {BROUGHT}/deploy/fairwarning-logind.conf -t {_LOGIND}")
+    guest.must("systemctl kill -s HUP systemd-logind")
+    guest.must(f"printf '\\n[host_shutdown]\\ndelay = true\\n' >> {_CONFIG}")
+    context.restart()
+    waits = context.wait_for_log("a shutdown of the host waits for the drain, at most 5 min")
+    assert "Fairwarning agent" in guest.must("systemd-inhibit --list --no-pager")
+    yield f"with the delay lock, as the user {context.agent_user()}: {waits}"
+    before = _boot_id(context)
+    context.machine.reboot()
+    context.machine.wait_until_up()
+    assert _boot_id(context) != before, "the machine did not reboot"
+    log = guest.must("journalctl --boot=-1 --no-pager --output=cat | tail -n 400").splitlines()
+    places = [_place(log, words) for words in _IN_ORDER]
+    assert places == sorted(places), f"not in the order {_IN_ORDER}: {log}"
+    yield "`systemctl reboot` without an event: the unit was stopped, then the host shut down"
+    context.wait_for_worker("active")
+    context.wait_for_log("all is done and undone")
+    yield "after that boot the agent started the unit again"
+
+
+def _place(log: list[str], words: str) -> int:
+    found = next((place for place, line in enumerate(log) if words in line), None)
+    assert found is not None, f"the journal of the boot before lacks {words!r}: {log[-40:]}"
+    return found
 
 
 def reboot_as_root(context: Context) -> Iterator[str]:

@@ -74,7 +74,9 @@ def next_to_approval(record: Record, facts: Facts, at: datetime) -> Step | None:
 
     Call this for an event that has not started and whose SCHEDULED actions have ended.
     """
-    if record.rule is None or not record.is_mine or record.approval is Approval.DONE:
+    if record.is_local or record.rule is None or not record.is_mine:
+        return None
+    if record.approval is Approval.DONE:
         return None
     policy = record.rule.approve
     if policy.when is When.NEVER or not is_ready(record):

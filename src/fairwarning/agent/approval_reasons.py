@@ -15,7 +15,9 @@ def why_not_approved(record: Record, me: str, step: Step | None) -> str | None:
     """Return why the event is not approved now. It is None if it is approved, has started, or the
     drain still goes on. `step` is what the plan decided for the event.
     """
-    if record.phase is not Phase.SCHEDULED or record.approval is not Approval.NONE:
+    if record.is_local or record.phase is not Phase.SCHEDULED:
+        return None
+    if record.approval is not Approval.NONE:
         return None
     if record.rule is None:
         return "no rule fits it"

@@ -18,6 +18,7 @@ from fairwarning.agent.model import (
     Nginx,
     Notify,
     OnFailure,
+    Patroni,
     Phase,
     Run,
     Settings,
@@ -98,6 +99,8 @@ def _undo(action: Action, event: Event, me: Instance, phase: Phase) -> str | Non
             return context.render(f"haproxy ready {server}")
         case Nginx(upstream=upstream, server=server):
             return context.render(f"nginx {upstream}/{server} up")
+        case Patroni(switch_back=True):
+            return "patroni switchover back to this member, if it was the leader"
         case _:
             return None
 

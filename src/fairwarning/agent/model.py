@@ -127,8 +127,27 @@ class Notify:
     body: str = ""
 
 
-Settings = Run | Http | Kubernetes | Systemd | HaProxy | Nginx | Notify
-UNDO_THEMSELVES = (Kubernetes, Systemd, HaProxy, Nginx)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patroni:
+    """Has Patroni switch over if the local member is the leader. The undo makes it the leader
+    again if `switch_back` is true, and else does nothing.
+    """
+
+    url: str = "http://127.0.0.1:8008"
+    """The REST API of the local Patroni."""
+    candidate: str = ""
+    """The member that takes over. If it is empty, Patroni chooses."""
+    switch_back: bool = False
+    user: str = ""
+    password: str = field(default="", repr=False)
+    password_file: str = ""
+    ca_file: str = ""
+    cert_file: str = ""
+    key_file: str = ""
+
+
+Settings = Run | Http | Kubernetes | Systemd | HaProxy | Nginx | Patroni | Notify
+UNDO_THEMSELVES = (Kubernetes, Systemd, HaProxy, Nginx, Patroni)
 TIMEOUT_S = 300.0  # A third of the 15 minutes of notice that most events give.
 
 
@@ -146,6 +165,8 @@ class Action:
 
     @property
     def is_undoable(self) -> bool:
+        if isinstance(self.settings, Patroni):
+            return self.settings.switch_back
         return self.undo is not None or isinstance(self.settings, UNDO_THEMSELVES)
 
     @property
@@ -181,6 +202,9 @@ def title_of(settings: Settings) -> str:
             return f"haproxy {settings.state} {settings.server}"
         case Nginx():
             return f"nginx {settings.upstream}/{settings.server} down"
+        case Patroni():
+            to = f" to {settings.candidate}" if settings.candidate else ""
+            return f"patroni switchover{to}"
         case Notify():
             # The rest of the address is often a secret.
             return f"notify {settings.url.partition('://')[0]}://…"
@@ -260,6 +284,14 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HostShutdown:
+    """What the agent does for a shutdown of its own host, such as `systemctl reboot`."""
+
+    delay: bool = False
+    """Whether the shutdown waits until the VM is drained, through systemd-logind."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
     endpoint: str = ""
     """The URL of the service. If it is empty, the client searches for the service."""
@@ -272,6 +304,7 @@ class Config:
     """How long before NotBefore work begins. An approval days ahead would start it at once."""
     listen: tuple[str, int] | None = ("127.0.0.1", 9169)
     approve: Approve = Approve()
+    host_shutdown: HostShutdown = HostShutdown()
     rules: tuple[Rule, ...] = ()
 
 

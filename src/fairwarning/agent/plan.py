@@ -74,7 +74,7 @@ def decide(memory: Memory, now: Now) -> list[Step]:
         if id in now.running:
             steps += _while_running(record, now.running[id], now.at)
             continue
-        if not now.is_certain and not record.is_over:
+        if not now.is_certain and not record.is_over and not record.is_local:
             continue
         step = _next(memory, record, now, claimed)
         if step is None:
@@ -90,6 +90,11 @@ def deadline(record: Record) -> datetime | None:
     if record.not_before is None:
         return None
     return record.not_before - timedelta(seconds=record.margin_s)
+
+
+def is_done(record: Record, phase: Phase) -> bool:
+    """Return whether every action of the phase has ended, with or without success."""
+    return _first_open(record, phase) is None
 
 
 def _while_running(record: Record, step: Work, at: datetime) -> Iterator[Step]:

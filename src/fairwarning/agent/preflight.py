@@ -3,14 +3,21 @@
 It looks as the user who runs it, so the agent's own user should run it too.
 """
 
+import asyncio
 import os
 import shutil
+import socket
 import stat
 import subprocess
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 from fairwarning.agent.actions import notify
+from fairwarning.agent.actions.base import ActionFailed
+from fairwarning.agent.actions.patroni import refusal
+from fairwarning.agent.actions.patroni_api import PatroniApi
+from fairwarning.agent.host_shutdown import NoLogind, connect_logind, too_short
 from fairwarning.agent.model import (
     Action,
     Approve,
@@ -19,11 +26,13 @@ from fairwarning.agent.model import (
     Kubernetes,
     Nginx,
     Notify,
+    Patroni,
     Phase,
     Run,
     Settings,
     Systemd,
 )
+from fairwarning.client.model import Instance
 
 ASK_S = 10.0
 """How long kubectl and systemctl may take to answer."""
@@ -41,6 +50,8 @@ def missing(config: Config) -> list[str]:
     found: dict[str, None] = {}
     for why in _state(Path(config.state)):
         found[why] = None
+    for why in _host_shutdown(config):
+        found[f"host_shutdown: {why}"] = None
     for rule in config.rules:
         for why in _approval(rule.approve):
             found[f"rule {rule.name!r}: approve: {why}"] = None
@@ -61,6 +72,25 @@ def _state(path: Path) -> Iterator[str]:
         yield f"state {path}: {folder} cannot be written by this user"
     elif os.path.exists(path) and not os.access(path, os.R_OK):
         yield f"state {path}: this user cannot read it"
+
+
+def _host_shutdown(config: Config) -> list[str]:
+    return asyncio.run(_ask_logind(config)) if config.host_shutdown.delay else []
+
+
+async def _ask_logind(config: Config) -> list[str]:
+    try:
+        login = await connect_logind(lambda: None)
+        try:
+            os.close(await login.inhibit("a try of check-config"))
+            delay_s = await login.delay_max_s()
+        finally:
+            login.close()
+    except NoLogind as problem:
+        return [str(problem)]
+    me = Instance(name=config.name or socket.gethostname())
+    warning = too_short(config, me, datetime.now(UTC), delay_s)
+    return [warning] if warning else []
 
 
 def _approval(policy: Approve) -> Iterator[str]:
@@ -92,6 +122,8 @@ def _settings(settings: Settings) -> Iterator[str]:
             yield from _haproxy(settings)
         case Nginx():
             yield from _nginx(settings)
+        case Patroni():
+            yield from asyncio.run(_patroni(settings))
         case Notify():
             if not notify.is_available():
                 yield notify.NO_PACKAGE
@@ -160,6 +192,24 @@ def _nginx(settings: Nginx) -> Iterator[str]:
         elif not os.access(os.path.dirname(settings.file) or ".", os.W_OK):
             yield f"the folder of {settings.file} cannot be written by this user"
     yield from _program(settings.reload[0])
+
+
+async def _patroni(settings: Patroni) -> list[str]:
+    api = PatroniApi(settings)
+    try:
+        cluster = await api.cluster()
+        answer = await api.try_credentials()
+    except ActionFailed as problem:
+        return [str(problem)]
+    names = [each.name for each in cluster.members]
+    found = [refusal(answer, cluster, "")] if answer.status in (401, 403) else []
+    if len(names) == 1:
+        found.append(f"the cluster has no member but {names[0]}, so nobody can take over")
+    if settings.candidate and "{" not in settings.candidate and settings.candidate not in names:
+        found.append(f"the cluster has no member {settings.candidate}, only {', '.join(names)}")
+    if cluster.is_paused and not settings.candidate:
+        found.append("the cluster is paused, so there is no switchover without a `candidate`")
+    return found
 
 
 def _asked(command: list[str]) -> str | None:

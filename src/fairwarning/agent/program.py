@@ -14,6 +14,7 @@ from fairwarning.agent import logs, whoami
 from fairwarning.agent.actions.base import ActionHandler, Context
 from fairwarning.agent.clock import Clock, end
 from fairwarning.agent.config import BadConfig
+from fairwarning.agent.host_shutdown import HostShutdown
 from fairwarning.agent.http_listener import Listener
 from fairwarning.agent.leftover_processes import take_over
 from fairwarning.agent.metrics import Metrics
@@ -70,11 +71,13 @@ async def run_agent(
                 metrics=metrics,
                 simulated_steps=PRETENDED if is_dry else (),
             )
+            wants_host = config.host_shutdown.delay and not is_dry and not is_once
+            host = HostShutdown(runner, clock) if wants_host else None
             run_file = None if is_dry else RunFile(Path(config.state))
 
             def write_run_state() -> None:
                 if run_file is not None:
-                    _write_run_state(run_file, runner, service)
+                    _write_run_state(run_file, runner, service, host)
 
             def on_answer() -> None:
                 runner.on_poll()
@@ -82,23 +85,29 @@ async def run_agent(
 
             service.on_answer = on_answer
             runner.approval_reasons.on_change = write_run_state
+            if host is not None:
+                host.on_status = write_run_state
             write_run_state()
             reloader = Reloader(runner, service, reread)
             # A dry run may run beside the real agent, which already listens on the address.
             listen = None if is_dry else config.listen
-            async with _run_with_listeners(runner, listen, metrics, reloader):
+            following = contextlib.nullcontext() if host is None else host.following()
+            async with following, _run_with_listeners(runner, listen, metrics, reloader):
                 logs.say(f"watching {service.url} as {me.name}", name=me.name)
                 await runner.run(_once(runner, service) if is_once else None)
     finally:
         state.close()
 
 
-def _write_run_state(run_file: RunFile, runner: Runner, service: Service) -> None:
+def _write_run_state(
+    run_file: RunFile, runner: Runner, service: Service, host: HostShutdown | None
+) -> None:
     run_file.write(
         name=runner.me.name,
         url=service.url,
         is_answered=service.has_answered and not service.trouble,
         trouble=service.trouble,
+        host_shutdown="" if host is None else host.status,
         reasons=runner.approval_reasons.now,
     )
 
@@ -240,7 +249,7 @@ async def _ping_watchdog() -> None:
         await asyncio.sleep(every_s)
 
 
-_FIXED = ("endpoint", "name", "state", "listen")
+_FIXED = ("endpoint", "name", "state", "listen", "host_shutdown")
 """Settings that a reload cannot change."""
 PRETENDED = (Do, Undo, Approve, Forget)
 """Steps that a dry run does not log as started or done."""

@@ -72,6 +72,8 @@ class Record:
     """The rule that was chosen when the event was first seen. A new config does not change it."""
     phase: Phase
     is_mine: bool
+    is_local: bool = False
+    """Whether the event is a shutdown of the host itself. The service does not know it."""
     not_before: datetime | None = None
     """The last known NotBefore. The event itself has none once it has started."""
     margin_s: float = 0.0

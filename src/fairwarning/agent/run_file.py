@@ -35,6 +35,8 @@ class RunState:
     """When the service last sent a document or said that nothing has changed."""
     trouble: str = ""
     """The error of the last poll. It is empty if there was none."""
+    host_shutdown: str = ""
+    """Whether a shutdown of the host waits for the drain. It is empty if that was not asked for."""
     not_approved: Mapping[str, str] = field(default_factory=dict)
     """Why each event is not approved, by the event's id."""
 
@@ -58,7 +60,14 @@ class RunFile:
         self._since = now()
 
     def write(
-        self, *, name: str, url: str, is_answered: bool, trouble: str, reasons: Mapping[str, str]
+        self,
+        *,
+        name: str,
+        url: str,
+        is_answered: bool,
+        trouble: str,
+        reasons: Mapping[str, str],
+        host_shutdown: str = "",
     ) -> None:
         """Write the run state if something has changed, or the last answer is `EVERY_S` newer."""
         before = self._written
@@ -70,6 +79,7 @@ class RunFile:
             url=url,
             answered=answered,
             trouble=trouble,
+            host_shutdown=host_shutdown,
             not_approved=dict(reasons),
         )
         is_same = before is not None and _facts(before) == _facts(state)
@@ -82,7 +92,9 @@ class RunFile:
 
 def _facts(state: RunState) -> tuple[object, ...]:
     has_answered = state.answered is not None
-    return state.name, state.url, state.trouble, state.not_approved, has_answered
+    return (
+        state.name, state.url, state.trouble, state.host_shutdown, state.not_approved, has_answered
+    )  # fmt: skip
 
 
 def read_run_state(state: Path) -> RunState | None:

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
@@ -34,7 +34,7 @@ from fairwarning.agent.steps import (
     event_of,
 )
 from fairwarning.client.changes import Seen
-from fairwarning.client.model import Instance
+from fairwarning.client.model import Event, Instance
 
 _log = logging.getLogger(__name__)
 
@@ -92,6 +92,11 @@ class Runner:
         self._dropped: set[asyncio.Task[None]] = set()
         """Cancelled tasks that may still run, because a command may be slow to end."""
         self.approval_reasons = ApprovalReasons()
+        self.on_settled: Callable[[], bool] = lambda: False
+        """Called when all due steps were started. It returns whether there may be more to do."""
+        self._local: Mapping[str, Event] = {}
+        self._local_taken: Mapping[str, Event] | None = None
+        """The local events that the memory has. None means that no process has looked yet."""
         self._is_stopping = False
         self._is_impatient = False
 
@@ -114,6 +119,11 @@ class Runner:
         record = self.memory.records.get(event_id)
         is_ready = record is not None and record.is_reported and not record.is_over
         return [self.me.name] if is_ready else []
+
+    def show_local(self, events: Mapping[str, Event]) -> None:
+        """Show the runner the events that only this host knows, instead of those before."""
+        self._local = events
+        self._clock.nudge()
 
     def stop(self) -> None:
         """Make `run` return. Running steps stay stored as begun, so the next start repeats them."""
@@ -158,16 +168,20 @@ class Runner:
             steps = decide(self.memory, self._now())
             waits = [step.until for step in steps if isinstance(step, Wait)]
             if not [each for each in steps if self._take(each)]:
+                if self.on_settled():
+                    continue
                 self.approval_reasons.update(self.memory, steps, self.me.name)
                 return min(waits, default=None)
 
     def _update_events(self) -> None:
-        seen = self._service.seen
+        seen, local = self._service.seen, self._local
+        is_same = seen == self.memory.seen and local == self._local_taken
         # An event that seemed over may come back during its undo. After the undo, it begins again.
-        if seen == self.memory.seen and seen.events.keys() <= self.memory.records.keys():
+        if is_same and (seen.events.keys() | local.keys()) <= self.memory.records.keys():
             return
         now = self._clock.now()
-        memory, moved = update_events(self.memory, seen, self.config, self.me, now)
+        memory, moved = update_events(self.memory, seen, self.config, self.me, now, local=local)
+        self._local_taken = local
         self._commit(memory)
         for record in moved:
             self._metrics.count("events_total", type=record.event.type, phase=record.phase.value)

@@ -1,5 +1,6 @@
 """Computes how steps and new events change the agent's memory. This module is pure."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 
@@ -23,6 +24,7 @@ from fairwarning.agent.undo import retry_time
 from fairwarning.client.changes import Seen
 from fairwarning.client.model import Event, Instance, Status
 
+NO_EVENTS: Mapping[str, Event] = {}
 MARGIN_SHARE_MAX = 0.25
 """The largest part of the notice that the margin may take. An eviction gives only 30 seconds of
 notice, which must leave time to act.
@@ -123,17 +125,27 @@ def keep_value(memory: Memory, place: Place, name: str, value: str) -> Memory:
 
 
 def update_events(
-    memory: Memory, seen: Seen, config: Config, me: Instance, now: datetime
+    memory: Memory,
+    seen: Seen,
+    config: Config,
+    me: Instance,
+    now: datetime,
+    *,
+    local: Mapping[str, Event] = NO_EVENTS,
 ) -> tuple[Memory, list[Record]]:
     """Return the memory after the events in `seen`, and the records that are new or have a new
-    phase.
+    phase. `local` has the events that only this host knows.
     """
     records = dict(memory.records)
-    for id, event in seen.events.items():
+    events = {**seen.events, **local}
+    for id, event in events.items():
         known = records.get(id)
-        records[id] = _new(event, config, me, now) if known is None else _further(known, event)
+        if known is None:
+            records[id] = replace(_new(event, config, me, now), is_local=id in local)
+        else:
+            records[id] = _further(known, event)
     for id, record in memory.records.items():
-        if id not in seen.events and not record.is_over:
+        if id not in events and not record.is_over:
             records[id] = replace(record, phase=_end(record, now))
     moved = [each for id, each in records.items() if _has_moved(memory.records.get(id), each)]
     return replace(memory, seen=seen, records=records), moved

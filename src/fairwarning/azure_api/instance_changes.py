@@ -21,7 +21,7 @@ from fairwarning.core.placement import with_domains
 from fairwarning.core.refusals import Code, Refused
 from fairwarning.fleet_file.apply import current_scopes
 from fairwarning.operator_api.declaration_rights import (
-    is_armed_by_operator,
+    needs_ownership_check,
     owners_of_machines,
     refuse_machines_of_others,
 )
@@ -139,7 +139,7 @@ async def refuse_others(
 
     This is checked only if the caller is below admin and the roster has a real driver.
     """
-    if is_armed_by_operator(call.caller, roster):
+    if needs_ownership_check(call.caller, roster):
         current = await current_scopes(arm.control.store)
         refuse_machines_of_others(scope_id, roster, newcomers, owners_of_machines(current))
 

@@ -20,16 +20,15 @@ from fairwarning.common.text_files import read_text
 from fairwarning.core.commands import Activate
 from fairwarning.core.model import ENGINE
 from fairwarning.core.refusals import Refused
-from fairwarning.drivers.catalogue import DRIVER_CATALOGUE
+from fairwarning.drivers import DRIVER_CATALOGUE
 from fairwarning.fleet_file.model import Fleet
 from fairwarning.fleet_file.read import read_json
 from fairwarning.metadata.request_watchers import ObservedRequest
 from fairwarning.node import CannotListen, Node, NodeSettings
 from fairwarning.scenarios import library
-from fairwarning.scenarios.api import Json, RequestRefused
 from fairwarning.scenarios.clock_control import SpeedNotAllowed, choose_clock_control
 from fairwarning.scenarios.instance_mapping import instances_of, replace_instances
-from fairwarning.scenarios.model import Scenario, ScenarioProblem
+from fairwarning.scenarios.model import Json, RequestRefused, Scenario, ScenarioProblem
 from fairwarning.scenarios.parse import read_scenario
 from fairwarning.scenarios.play import Player, StepFailed
 from fairwarning.scenarios.playback import read_playback

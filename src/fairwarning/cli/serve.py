@@ -25,7 +25,7 @@ from fairwarning.core.instants import DAY_MS, MINUTE_MS, SECOND_MS
 from fairwarning.core.limits import OPERATIONS_PENDING_MAX, Timing
 from fairwarning.core.refusals import Refused
 from fairwarning.core.roster import refuse_address
-from fairwarning.drivers.catalogue import DRIVER_CATALOGUE
+from fairwarning.drivers import DRIVER_CATALOGUE
 from fairwarning.engine.clocks import SPEED_MAX
 from fairwarning.engine.service import Rules
 from fairwarning.fleet_file.model import Fleet

@@ -38,8 +38,8 @@ CONFIRMATIONS_OF_A_CANCELLATION = 300
 """How many documents in a row must miss an event that is still to come before it counts as
 cancelled. The number is high, because after a wrong "cancelled" nobody prepares for the reboot.
 """
-LIES_TO_TRUTH = 10
-"""An event must be missing for this many times `Seen.longest_lie` before it counts as ended."""
+GAP_FACTOR = 10
+"""An event must be missing for this many times `Seen.longest_gap` before it counts as ended."""
 CONFIRMATIONS_MAX = 3_600
 """The most documents that must miss an event. With a poll each second, that is an hour."""
 T = TypeVar("T")
@@ -63,7 +63,7 @@ def step(seen: Seen, document: Document, now: datetime) -> tuple[Seen, list[Chan
     is_believed = not doubts or (doubts >= CONFIRMATIONS and len(ended) == len(missed))
     later = {id: _later_state(seen, document, event, is_believed) for id, event in shown.items()}
     after = replace(
-        after, events={**after.events, **later}, longest_lie=longest_lie(seen, document)
+        after, events={**after.events, **later}, longest_gap=longest_gap(seen, document)
     )
     if is_believed:
         return _believe(after, document), changes
@@ -255,15 +255,15 @@ def confirmations_of_nothing(seen: Seen) -> int:
     return _by_experience(seen, CONFIRMATIONS_OF_AN_END)
 
 
-def longest_lie(seen: Seen, document: Document) -> int:
-    """Return the new `Seen.longest_lie`. An event that is shown again after a gap may raise it."""
-    lies = [seen.longest_lie]
+def longest_gap(seen: Seen, document: Document) -> int:
+    """Return the new `Seen.longest_gap`. An event that is shown again after a gap may raise it."""
+    gaps = [seen.longest_gap]
     for event in document.events:
-        lies.append(seen.missed.get(event.id, 0))
+        gaps.append(seen.missed.get(event.id, 0))
         if document.incarnation >= seen.presumed.get(event.id, document.incarnation + 1):
-            lies.append(_by_experience(seen, CONFIRMATIONS_OF_AN_END))
-    return max(lies)
+            gaps.append(_by_experience(seen, CONFIRMATIONS_OF_AN_END))
+    return max(gaps)
 
 
 def _by_experience(seen: Seen, at_least: int) -> int:
-    return min(max(at_least, LIES_TO_TRUTH * seen.longest_lie), CONFIRMATIONS_MAX)
+    return min(max(at_least, GAP_FACTOR * seen.longest_gap), CONFIRMATIONS_MAX)

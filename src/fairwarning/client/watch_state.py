@@ -31,7 +31,7 @@ class Seen:
     """
     missed: Mapping[str, int] = field(default_factory=dict)
     """How many responses in a row did not show an event that still counts as present, by id."""
-    longest_lie: int = 0
+    longest_gap: int = 0
     """The highest number of responses in a row that did not show an event that was not over."""
     doubts: int = 0
     """How many documents in a row contradicted what was seen before."""

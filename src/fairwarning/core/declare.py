@@ -40,7 +40,7 @@ from fairwarning.core.model import (
 )
 from fairwarning.core.new_events import operation_event
 from fairwarning.core.refusals import Code, Refused
-from fairwarning.core.roster import next_model, refuse_roster
+from fairwarning.core.roster import next_model, refuse_roster, resource_key
 from fairwarning.core.transitions import Cancelled, InstanceDeleted, RosterDeclared, Scheduled
 
 Names = Collection[InstanceName]
@@ -188,11 +188,11 @@ def refuse_overtaken(scope: Scope, before: Roster | None) -> None:
 
 def _refuse_another(scope: Scope, wanted: Roster) -> None:
     before = scope.roster
-    if _identity(before) != _identity(wanted):
+    if resource_key(before) != resource_key(wanted):
         raise Refused(
             Code.FLEET_INVALID,
-            f"{scope.id} is {'/'.join(_identity(before))} and cannot become "
-            f"{'/'.join(_identity(wanted))}; declare that under its own name",
+            f"{scope.id} is {'/'.join(resource_key(before))} and cannot become "
+            f"{'/'.join(resource_key(wanted))}; declare that under its own name",
         )
     if before.live and before.is_numbered != wanted.is_numbered:
         raise Refused(
@@ -200,10 +200,6 @@ def _refuse_another(scope: Scope, wanted: Roster) -> None:
             f"{scope.id} cannot change between uniform and flexible while it has instances; "
             "remove it first",
         )
-
-
-def _identity(roster: Roster) -> tuple[str, str, str, str]:
-    return (roster.subscription, roster.resource_group, roster.kind, roster.resource)
 
 
 def _refuse_used_number(scope: Scope, target: Roster) -> None:

@@ -18,8 +18,6 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
 
 class SettingKind(StrEnum):
-    """The kind of value that a setting has."""
-
     COMMAND_LINE = "command line"
     DURATION = "duration"
     URL = "URL"
@@ -33,8 +31,6 @@ class Setting(Struct, frozen=True, kw_only=True):
 
 
 class DriverSettings(Struct, frozen=True, kw_only=True):
-    """All settings that a driver has."""
-
     driver: str
     """The name of the driver in a fleet file."""
     settings: tuple[Setting, ...] = ()

@@ -53,3 +53,8 @@ def format_rfc1123(instant: Instant) -> str:
 def format_rfc3339(instant: Instant) -> str:
     """Return the instant like `2021-07-22T04:50:17.123Z`, the form of our own interfaces."""
     return to_datetime(instant).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def format_optional(instant: Instant | None) -> str | None:
+    """Return the instant as `format_rfc3339` does, or None if there is none."""
+    return None if instant is None else format_rfc3339(instant)

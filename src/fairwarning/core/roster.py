@@ -268,3 +268,8 @@ def refuse_address(text: str) -> None:
     if canonical != text:
         hint = f"write it as {canonical!r}" if canonical else "write one like '10.0.0.5'"
         raise Refused(Code.ADDRESS_INVALID, f"{text!r} is no IP address as we need it; {hint}")
+
+
+def resource_key(roster: Roster) -> tuple[str, str, str, str]:
+    """Return what names the resource: the placement groups of a scale set have the same key."""
+    return (roster.subscription, roster.resource_group, roster.kind, roster.resource)

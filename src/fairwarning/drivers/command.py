@@ -14,8 +14,7 @@ from typing import IO
 from fairwarning.common.durations import parse_duration_ms
 from fairwarning.common.process_group import end
 from fairwarning.core.driver_settings import DriverSettings, Setting, SettingKind, split_command
-from fairwarning.drivers.order_json import Action, found_in, handle_of, order_json
-from fairwarning.drivers.poll_until_done import poll_until_over
+from fairwarning.drivers.orders import Action, found_in, handle_of, order_json, poll_until_over
 from fairwarning.engine.protocols import Alarm, DriverFailed, Found, Lease, Order
 
 FIND_TIMEOUT_S = 60.0

@@ -14,8 +14,7 @@ from msgspec import Struct
 
 from fairwarning.core.driver_settings import DriverSettings, Setting, SettingKind
 from fairwarning.core.webhook_signatures import BadSecret, signed_headers
-from fairwarning.drivers.order_json import Action, order_json
-from fairwarning.drivers.poll_until_done import POLL_MS, poll_until_over
+from fairwarning.drivers.orders import POLL_MS, Action, order_json, poll_until_over
 from fairwarning.engine.protocols import Alarm, Clock, DriverFailed, Found, Lease, Order
 
 TIMEOUT_S = 30.0

@@ -403,7 +403,6 @@ class Views:
         return self._members.get(scope_id, {}).get(name)
 
     def members(self, scope_id: ScopeId) -> Collection[Member]:
-        """Return the instances of the scope."""
         return self._members.get(scope_id, {}).values()
 
     def _enrol(self, view: View, roster: Roster) -> None:

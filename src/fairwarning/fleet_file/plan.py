@@ -26,6 +26,7 @@ from fairwarning.core.resources import (
     VirtualMachine,
     expand,
 )
+from fairwarning.core.roster import resource_key
 from fairwarning.core.scale_sets import declared_rosters
 from fairwarning.fleet_file.model import Fleet, FleetChange, Plan, Step
 from fairwarning.fleet_file.partial_declaration import completed, kept, stands
@@ -299,10 +300,6 @@ def _refuse_alike(current: Iterable[Scope], resources: Iterable[Resource]) -> No
                 f"{key[2]} {resource.name!r} differs only in spelling from {'/'.join(other)}, and "
                 "Azure takes them for one; use that spelling, or choose another name",
             )
-
-
-def resource_key(roster: Roster) -> tuple[str, ...]:
-    return (roster.subscription, roster.resource_group, roster.kind, roster.resource)
 
 
 def resource_key_of(resource: Resource) -> tuple[str, ...]:

@@ -16,18 +16,24 @@ from urllib.parse import quote
 import msgspec
 
 from fairwarning.live_check.callers import callers
-from fairwarning.live_check.disturbances import kill_now_and_then, pause_now_and_then, watch
 from fairwarning.live_check.fleet import FLEET, scope_record
 from fairwarning.live_check.http import Connection
 from fairwarning.live_check.instances import VERSIONS, ask_document, pollers
 from fairwarning.live_check.nodes import Node
-from fairwarning.live_check.records import DRIVER_LOG, Entry, read_lines
+from fairwarning.live_check.records import DRIVER_LOG, At, ClockReading, Entry, read_lines
 from fairwarning.live_check.world import World, new_request
 
 _LOOK_PAUSE_S = 0.25  # Often enough, and cheap for the server.
 _QUIET_S = 1.0  # Longer than an impact usually takes.
 _PAGE = 500  # The largest page that the operator API gives.
 _APPROVED_SHARE = 0.7  # Both ways to end an event must be used.
+
+_KILLED_SHARE = 0.75
+"""The share of servers that are killed. The others are stopped, and hand their work back."""
+_DOWN_S_MAX = 1.5  # Shorter than a lease, so that work may or may not move.
+_WATCH_PAUSE_S = 0.1  # A server that died must be restarted soon.
+_READING_EVERY_S = 1.0  # Enough to notice that a clock was set.
+_LATE_S = 0.25  # More than the usual delay of a loaded machine.
 
 
 class CutOff(Exception):
@@ -56,7 +62,7 @@ class Round:
         """Plays the round and records it. Raises CannotServe or CutOff if no server answers."""
         world = self._world
         begin = await self._record_start()
-        watching = asyncio.create_task(watch(world))
+        watching = asyncio.create_task(_watch(world))
         polling = [asyncio.create_task(each.run()) for each in pollers(world, FLEET)]
         try:
             await self._load(load_s, stopping, [watching, *polling])
@@ -94,9 +100,9 @@ class Round:
     ) -> None:
         world, settings, over = self._world, self._settings, asyncio.Event()
         calling = [asyncio.create_task(each) for each in callers(world, self._name)]
-        disturbing = [asyncio.create_task(kill_now_and_then(world, settings.kill_every_s, over))]
+        disturbing = [asyncio.create_task(_kill_now_and_then(world, settings.kill_every_s, over))]
         if settings.pause_every_s is not None:
-            pausing = pause_now_and_then(world, settings.pause_every_s, settings.lease_s, over)
+            pausing = _pause_now_and_then(world, settings.pause_every_s, settings.lease_s, over)
             disturbing.append(asyncio.create_task(pausing))
         stopped = asyncio.create_task(stopping.wait())
         everything = [stopped, *calling, *disturbing, *others]
@@ -245,3 +251,70 @@ async def _end_all(tasks: list[asyncio.Task[None]]) -> None:
     for result in await asyncio.gather(*tasks, return_exceptions=True):
         if isinstance(result, Exception):
             raise result
+
+
+async def _kill_now_and_then(world: World, every_s: float, over: asyncio.Event) -> None:
+    """Kills or stops a node and restarts it, about once in `every_s`, until the round is over."""
+    chance = world.chance("kills")
+    while await _waited(chance.uniform(0.5, 1.5) * every_s, over):
+        node = chance.choice(world.nodes)
+        async with node.busy:
+            if chance.random() < _KILLED_SHARE:
+                await node.kill(world.note)
+            else:
+                await node.stop(world.note)
+            await asyncio.sleep(chance.uniform(0, _DOWN_S_MAX))
+            await node.start(world.note)
+
+
+async def _pause_now_and_then(
+    world: World, every_s: float, lease_s: float, over: asyncio.Event
+) -> None:
+    """Pauses a node for longer than its lease, about once in `every_s`, until the round is over."""
+    chance = world.chance("pauses")
+    while await _waited(chance.uniform(0.5, 1.5) * every_s, over):
+        node = chance.choice(world.nodes)
+        async with node.busy:
+            await node.pause(lease_s * 1.2 + 1, world.note)
+
+
+async def _watch(world: World) -> None:
+    """Restarts and records servers that end by themselves, until this task is cancelled. It also
+    records the clocks, and how late the machine lets this task run.
+    """
+    planned_s = read_s = time.monotonic()
+    while True:
+        for node in world.nodes:
+            if node.has_died and not node.busy.locked():
+                await _revive(world, node)
+        planned_s = max(planned_s + _WATCH_PAUSE_S, time.monotonic())
+        await asyncio.sleep(max(0.0, planned_s - time.monotonic()))
+        late_s = time.monotonic() - planned_s
+        if late_s > _LATE_S or time.monotonic() - read_s > _READING_EVERY_S:
+            read_s = time.monotonic()
+            world.recorder.add(ClockReading(at=_both_clocks(), late_s=round(late_s, 3)))
+
+
+async def _revive(world: World, node: Node) -> None:
+    async with node.busy:
+        node.note_death(world.note)
+        await node.start(world.note)
+
+
+def _both_clocks() -> At:
+    """Reads both clocks at almost the same moment."""
+    for _ in range(100):
+        before_s, wall_ms, after_s = time.monotonic(), time.time() * 1000, time.monotonic()
+        if after_s - before_s < 0.000_2:
+            break
+    return At(round(before_s, 6), round(wall_ms, 3))
+
+
+async def _waited(seconds: float, over: asyncio.Event) -> bool:
+    """Waits and returns True. Returns False as soon as the round is over."""
+    try:
+        async with asyncio.timeout(seconds):
+            await over.wait()
+    except TimeoutError:
+        return True
+    return False

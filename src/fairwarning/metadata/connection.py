@@ -1,11 +1,11 @@
 """One client's HTTP connection: it receives requests, finds who asks, and sends the responses.
 
-A known poll (`known_polls.py`) is answered without parsing. A connection also keeps its own last
+A known poll (`polls.py`) is answered without parsing. A connection also keeps its own last
 poll, because comparing bytes is cheaper than looking them up. All other bytes wait for the
 connection's turn (`fair_share.py`). In each turn, one request or a piece of one is parsed. Nothing
 is parsed while a response is still to be sent.
 
-`held_poll.py` has polls that wait, `fault_injection.py` wrong responses, and `expiry.py` the end of
+`polls.py` has polls that wait, `fault_injection.py` wrong responses, and `expiry.py` the end of
 silent connections.
 """
 
@@ -17,9 +17,8 @@ from fairwarning.engine.protocols import StoreDown
 from fairwarning.engine.scope_view import Member
 from fairwarning.metadata.endpoint_state import EndpointState
 from fairwarning.metadata.expiry import ExpiringConnection
-from fairwarning.metadata.held_poll import HeldPoll, hold
 from fairwarning.metadata.http_parser import ReceivedRequest, Refusal, RequestParser
-from fairwarning.metadata.polls import is_behind
+from fairwarning.metadata.polls import HeldPoll, hold, is_behind
 from fairwarning.metadata.requests import Kind, Request, parse_request
 from fairwarning.metadata.responses import (
     BROKEN,

@@ -3,10 +3,11 @@
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fairwarning.core.faults import Fault
-from fairwarning.core.model import EventId
+from fairwarning.core.model import EventId, InstanceName, ScopeId
 from fairwarning.engine.active_faults import Faults
 from fairwarning.engine.document_views import Views
 from fairwarning.engine.scope_view import Member
@@ -15,9 +16,7 @@ from fairwarning.metadata.fault_injection import FaultInjector
 from fairwarning.metadata.handlers import Handlers
 from fairwarning.metadata.http_parser import ReceivedRequest
 from fairwarning.metadata.identity import Callers
-from fairwarning.metadata.known_polls import KnownPolls
-from fairwarning.metadata.lenient_post import HINT, LenientPostHints
-from fairwarning.metadata.polls import Polls
+from fairwarning.metadata.polls import KnownPolls, Polls
 from fairwarning.metadata.rate_limit import RateLimit
 from fairwarning.metadata.request_watchers import (
     ObservedRequest,
@@ -25,7 +24,7 @@ from fairwarning.metadata.request_watchers import (
     RefusedRequest,
     Watcher,
 )
-from fairwarning.metadata.requests import Head, Request
+from fairwarning.metadata.requests import Head, Kind, Request, parse_request
 from fairwarning.metadata.responses import Response, VaryingHeaders
 from fairwarning.metadata.settings import EndpointRules
 
@@ -33,6 +32,9 @@ if TYPE_CHECKING:
     from fairwarning.metadata.connection import Connection
 
 _log = logging.getLogger(__name__)
+
+HINT = "the header Metadata: true is missing; `serve --lenient-post` accepts approvals without it"
+TOLD_MAX = 10_000  # Then it begins anew, so that a large fleet costs little memory.
 
 
 class OpenConnections:
@@ -239,3 +241,29 @@ def _by_own_address(views: Views, rules: EndpointRules) -> Callable[[str], Membe
     if not rules.proxy_secret or not proxies:
         return find
     return lambda address: None if address in proxies else find(address)
+
+
+class LenientPostHints:
+    """Logs once for each instance that its approval was refused for the Metadata header alone.
+
+    From 2017-08-01 on such a POST is refused, as on Azure. Microsoft's sample in C# sends no
+    header, and a program that was made from it fails without knowing why.
+    """
+
+    def __init__(self, rules: EndpointRules) -> None:
+        self._lenient = replace(rules, is_header_optional_on_post=True)
+        self._told: set[tuple[ScopeId, InstanceName]] = set()
+
+    def approval_in(self, head: Head) -> Request | None:
+        """Return the approval that the head would be with the header, or None if it is none."""
+        found = parse_request(head, self._lenient)
+        return found if isinstance(found, Request) and found.kind is Kind.APPROVE else None
+
+    def log(self, member: Member) -> None:
+        key = member.view.scope_id, member.name
+        if key in self._told:
+            return
+        if len(self._told) >= TOLD_MAX:
+            self._told.clear()
+        self._told.add(key)
+        _log.warning("an approval of %s was refused: %s", member.name, HINT)

@@ -1,17 +1,26 @@
-"""Answers polls from memory with ready bytes, and compares the tags of documents.
+"""Answers polls from memory with ready bytes, recognises known polls, and holds long-polls.
 
 Polls that are known by their bytes and polls that were parsed are both answered here, so their
 responses can't differ. The rate limit and the activation are checked for every poll.
 """
 
+import asyncio
 import re
 from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from fairwarning.core.model import EventId
 from fairwarning.engine.scope_view import Member, View
 from fairwarning.metadata.rate_limit import RateLimit
 from fairwarning.metadata.requests import Request
 from fairwarning.metadata.responses import VaryingHeaders, head
+from fairwarning.metadata.settings import REMEMBERED_POLLS_MAX
+
+if TYPE_CHECKING:
+    from fairwarning.metadata.connection import Connection
+
 
 _OK, _NOT_MODIFIED = 200, 304
 _TAG = re.compile(r"([0-9]{1,18})-([0-9a-f]{1,15})(?:-([0-9a-f]{8}))?")
@@ -147,3 +156,106 @@ def _parts(tags: str) -> Iterator[tuple[int, int, str | None]]:
 
 def _bare(tags: str) -> Iterator[str]:
     return (each.strip().removeprefix("W/").strip('"') for each in tags.split(","))
+
+
+class KnownPolls:
+    """The polls that have been parsed before, by their bytes: equal bytes need no parsing.
+
+    A poller sends the same bytes for hours, and most pollers of a fleet are the same program. The
+    meaning of a request depends only on its bytes and the rules (`requests.py`). The sender and its
+    permission are still checked for every request.
+
+    Listeners and connections read the fields of this class directly, because a method call for each
+    poll would cost more than the lookup.
+    """
+
+    def __init__(self) -> None:
+        self.by_bytes: dict[bytes, tuple[Request, bool]] = {}
+        """For the bytes of a poll, the parsed request and whether it closes its connection."""
+        self.has_loopback = False
+        """Whether a listener is on loopback. There, requests of foreign web pages are refused."""
+        self._closing: dict[bytes, Request] = {}
+        """Polls that close their connection, and that need no check except the source address."""
+        self.last_bytes = b""
+        """The bytes of the last poll that `find_closing` found. The next one is mostly equal."""
+        self.last_request: Request | None = None
+
+    def remember(self, raw: bytes, request: Request, *, closes: bool) -> None:
+        """Remember what these bytes mean. They must be exactly one whole poll."""
+        self.by_bytes[raw] = (request, closes)
+        may_be_refused = request.is_foreign and self.has_loopback
+        if closes and request.is_plain and not request.wait_s and not may_be_refused:
+            self._closing[raw] = request
+
+    @property
+    def is_full(self) -> bool:
+        return len(self.by_bytes) >= REMEMBERED_POLLS_MAX
+
+    def find_closing(self, raw: bytes) -> Request | None:
+        """Return the poll that these bytes are, if it is known and closes its connection."""
+        request = self._closing.get(raw)
+        if request is not None:
+            self.last_bytes, self.last_request = raw, request
+        return request
+
+    def clear(self) -> None:
+        """Forget all polls. Each real poller is known again after one parse."""
+        self.by_bytes.clear()
+        self._closing.clear()
+        self.last_bytes, self.last_request = b"", None
+
+
+class HeldPoll(Struct, eq=False):
+    """A poll (long-poll) that waits for the next change of its document, for at most its `wait`.
+
+    It has no task of its own. The scope's view calls it when the document changes, and the event
+    loop calls it when the time is over. In both cases, it calls its connection, which answers it.
+    It is a Struct, because a dataclass would take longer to create.
+    """
+
+    connection: "Connection"
+    request: Request
+    member: Member
+    """The instance that sent the poll."""
+    closes: bool
+    """Whether the connection ends with the response."""
+    tag: str
+    """The tag of the document that the caller already has."""
+    timer: asyncio.TimerHandle | None = None
+    is_over: bool = False
+
+    def cancel(self) -> None:
+        """Stop waiting. The connection is not told and must answer the poll itself."""
+        self.is_over = True
+        if self.timer is not None:
+            self.timer.cancel()
+        self.member.view.forget(self._on_change)
+
+    def _on_change(self) -> None:
+        if self.is_over:
+            # A change calls a list of polls, and an earlier one in it may have ended this one.
+            return
+        member = self.member
+        view = member.view
+        is_same_caller = self.connection.find_caller(self.request) is member
+        if is_same_caller and view.tag == self.tag:
+            # Another instance of the scope was removed or moved; this document is the same.
+            view.listen(self._on_change)
+            return
+        self.cancel()
+        self.connection.end_held_poll(self, True, is_same_caller)
+
+    def _time_out(self) -> None:
+        self.cancel()
+        self.connection.end_held_poll(
+            self, False, self.connection.find_caller(self.request) is self.member
+        )
+
+
+def hold(connection: "Connection", request: Request, member: Member, closes: bool) -> HeldPoll:
+    """Hold a poll whose caller already has the present document, and return it."""
+    view = member.view
+    held = HeldPoll(connection, request, member, closes, view.tag)
+    held.timer = asyncio.get_running_loop().call_later(request.wait_s, held._time_out)
+    view.listen(held._on_change)
+    return held

@@ -18,12 +18,12 @@ from fairwarning.core.model import Actor
 from fairwarning.core.refusals import Code, Refused
 from fairwarning.core.webhook_signatures import secret_of
 from fairwarning.engine.protocols import Alarm, Clock, Signal, Store, StoreDown
+from fairwarning.notifications.delivery import OUTAGE_PAUSE_MS, RECHECK_MS, Worker
 from fairwarning.notifications.formats import trial_to
 from fairwarning.notifications.model import Delivery, Outcome, Target, TargetDraft
 from fairwarning.notifications.records import TARGETS_MAX, NotificationRecords
 from fairwarning.notifications.sender import Sender
 from fairwarning.notifications.targets import checked_target
-from fairwarning.notifications.worker import OUTAGE_PAUSE_MS, RECHECK_MS, Worker
 
 STOP_PATIENCE_S = 2.0
 """How long a try may still take when the node stops. A supervisor waits for the stop."""

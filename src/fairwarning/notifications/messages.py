@@ -9,7 +9,7 @@ import string
 
 import msgspec
 
-from fairwarning.core.instants import Instant, format_rfc3339
+from fairwarning.core.instants import Instant, format_optional, format_rfc3339
 from fairwarning.core.journal_text import in_words, sentence, without_secrets
 from fairwarning.core.model import Event, ScopeId
 from fairwarning.core.transitions import Noted, kind_of
@@ -123,8 +123,8 @@ def _event(scope_id: ScopeId, event: Event) -> dict[str, object]:
         "description": event.description,
         "durationSeconds": event.duration_s,
         "created": format_rfc3339(event.created_ms),
-        "started": _instant(event.started_ms),
-        "ended": _instant(event.ended_ms),
+        "started": format_optional(event.started_ms),
+        "ended": format_optional(event.ended_ms),
         "outcome": event.outcome,
         "startCause": event.start_cause,
         "operation": event.operation,
@@ -149,10 +149,6 @@ def _entry(entry: Entry) -> dict[str, object]:
         "text": sentence(entry.transition),
         "data": msgspec.to_builtins(without_secrets(entry.transition)),
     }
-
-
-def _instant(instant: Instant | None) -> str | None:
-    return None if instant is None else format_rfc3339(instant)
 
 
 def to_json(value: object) -> str:

@@ -8,8 +8,8 @@ or declare a test fleet, because minimum notices do not apply there.
 from collections.abc import Iterable, Mapping, Sequence
 
 from fairwarning.core.model import Instance, Roster, Scope, ScopeId, ScopeKind
+from fairwarning.core.roster import resource_key
 from fairwarning.fleet_file.model import Plan, Step
-from fairwarning.fleet_file.plan import resource_key
 from fairwarning.operator_api.auth import Caller, Role
 from fairwarning.operator_api.problems import Problem
 
@@ -33,7 +33,7 @@ def refuse_plan_of_operator(caller: Caller, planned: Plan, current: Sequence[Sco
         ]
         # The instance names of a scale set follow from its own name, and an admin set its driver.
         is_chosen = step.roster.kind is not ScopeKind.SCALE_SET
-        if is_chosen and is_armed_by_operator(caller, step.roster):
+        if is_chosen and needs_ownership_check(caller, step.roster):
             owners = owners or owners_of_machines(current)
             refuse_machines_of_others(step.scope_id, step.roster, newcomers, owners)
     known = _drivers(current) if planned.creates else {}
@@ -41,7 +41,7 @@ def refuse_plan_of_operator(caller: Caller, planned: Plan, current: Sequence[Sco
         _refuse_new_driver(scope, known)
 
 
-def is_armed_by_operator(caller: Caller, roster: Roster) -> bool:
+def needs_ownership_check(caller: Caller, roster: Roster) -> bool:
     """Return whether the caller is not an admin and the roster has a real driver."""
     return caller.role < Role.ADMIN and roster.driver != SIMULATED
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import msgspec
 
 from fairwarning.common.durations import format_iso_duration
-from fairwarning.core.instants import Instant, format_rfc3339
+from fairwarning.core.instants import Instant, format_optional, format_rfc3339
 from fairwarning.core.journal_text import sentence, without_secrets
 from fairwarning.core.model import (
     Event,
@@ -39,8 +39,8 @@ def event_of(scope_id: ScopeId, event: Event, timeline: Iterable[Entry] = ()) ->
         description=event.description,
         duration_seconds=event.duration_s,
         created=format_rfc3339(event.created_ms),
-        started=instant_of(event.started_ms),
-        ended=instant_of(event.ended_ms),
+        started=format_optional(event.started_ms),
+        ended=format_optional(event.ended_ms),
         outcome=event.outcome,
         start_cause=event.start_cause,
         operation=event.operation,
@@ -89,7 +89,7 @@ def scope_of(scope: Scope, views: Views) -> schemas.Scope:
         fault_domains=roster.fault_domains,
         activated=scope.is_activated,
         incarnation=scope.incarnation,
-        last_seen=instant_of(scope.last_seen_ms),
+        last_seen=format_optional(scope.last_seen_ms),
         terminate_notice=_duration(roster.model.terminate_notice_ms),
         orchestration=orchestration_of(roster),
         capacity=len(members([scope])),
@@ -173,7 +173,3 @@ def detail_of(scope: Scope, instance: Instance, views: Views) -> schemas.Instanc
 
 def _duration(duration_ms: int | None) -> str | None:
     return None if duration_ms is None else format_iso_duration(duration_ms)
-
-
-def instant_of(instant: Instant | None) -> str | None:
-    return None if instant is None else format_rfc3339(instant)

@@ -19,10 +19,9 @@ from fairwarning.operator_api.dispatch import as_problem
 from fairwarning.operator_api.problems import Problem
 from fairwarning.portal.api import Api
 from fairwarning.scenarios import library
-from fairwarning.scenarios.api import Json, RequestRefused
 from fairwarning.scenarios.clock_control import SpeedNotAllowed, choose_clock_control
 from fairwarning.scenarios.instance_mapping import instances_of, replace_instances
-from fairwarning.scenarios.model import Scenario
+from fairwarning.scenarios.model import Json, RequestRefused, Scenario
 from fairwarning.scenarios.parse import read_scenario
 from fairwarning.scenarios.play import Player, ReportLine, StepFailed
 
@@ -38,7 +37,7 @@ class _Stopped(Exception):
 class Run:
     name: str
     title: str
-    cast: tuple[str, ...]
+    instances: tuple[str, ...]
     by: str
     state: str = "playing"
     """The state: `playing`, and later `ended`, `unmet`, `failed` or `stopped`."""
@@ -80,7 +79,7 @@ class ScenarioRunner:
         if self.is_busy:
             raise Problem(409, "scenario-under-way", "a scenario is being played; stop it first")
         scenario = replace_instances(scenario, roles)
-        run = Run(name=name, title=scenario.title, cast=instances_of(scenario), by=caller.name)
+        run = Run(name=name, title=scenario.title, instances=instances_of(scenario), by=caller.name)
         self._halt = threading.Event()
         operator = _Operator(self._api, caller, f"scenario {name}", self._halt)
         self.runs.appendleft(run)
@@ -193,7 +192,7 @@ class BundledScenario(NamedTuple):
 
     name: str
     scenario: Scenario
-    cast: tuple[str, ...]
+    instances: tuple[str, ...]
     """The instances that the scenario uses, unless the user chooses others."""
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from fairwarning.scenarios.api import OperatorApi, instant
+from fairwarning.scenarios.model import OperatorApi, instant
 
 LOOK_S = 0.5
 """The real seconds between two looks at what has happened, while a player waits. People read no
@@ -32,14 +32,16 @@ class ClockControl(Protocol):
         ...
 
 
-class _MovableClock:
-    """A virtual clock that stands still until the player moves it."""
-
+class _ServerClock:
     def __init__(self, operator: OperatorApi) -> None:
         self._operator = operator
 
     def now(self) -> datetime:
         return instant(self._operator.get("clock")["now"])
+
+
+class _MovableClock(_ServerClock):
+    """A virtual clock that stands still until the player moves it."""
 
     def settle(self) -> None:
         self._advance(0)
@@ -78,16 +80,13 @@ class PacedClock(_MovableClock):
         look()
 
 
-class RunningClock:
+class RunningClock(_ServerClock):
     """Waits for a clock that runs by itself, which is real or virtual with a speed."""
 
     def __init__(self, operator: OperatorApi, speed: float, sleep: Sleep = time.sleep) -> None:
-        self._operator = operator
+        super().__init__(operator)
         self._speed = speed
         self._sleep = sleep
-
-    def now(self) -> datetime:
-        return instant(self._operator.get("clock")["now"])
 
     def until(self, target: datetime, look: Look) -> None:
         while (left := target - self.now()) > timedelta(0):

@@ -1,6 +1,10 @@
-"""The model of a scenario. Each of its steps has a time and at most one action."""
+"""The model of a scenario, and the part of the operator API that playing it needs.
 
-from typing import Any
+Each step of a scenario has a time and at most one action.
+"""
+
+from datetime import UTC, datetime
+from typing import Any, Protocol
 
 from msgspec import Struct
 
@@ -109,3 +113,26 @@ class ScenarioProblem(BadFile):
 
     def __init__(self, *mistakes: Mistake) -> None:
         super().__init__(mistakes)
+
+
+class RequestRefused(Exception):
+    """The server refused, or did not answer. The message says what to do."""
+
+    def __init__(self, message: str, *, status: int = 0) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class OperatorApi(Protocol):
+    """Sends requests. Each method raises `RequestRefused` if the request fails."""
+
+    def get(self, *path: str, **params: Any) -> Json: ...
+
+    def post(self, *path: str, body: Json | None = None) -> Json: ...
+
+    def delete(self, *path: str) -> Json: ...
+
+
+def instant(text: str) -> datetime:
+    """Convert a time in the form of the API to a datetime in UTC."""
+    return datetime.fromisoformat(text).astimezone(UTC)

@@ -5,7 +5,7 @@ from typing import Any
 from fairwarning.common.toml_lines import Lines, Path
 from fairwarning.common.toml_table import Mistake, suggestion, with_lines
 from fairwarning.common.toml_text import NotToml, parse_toml
-from fairwarning.drivers.catalogue import DRIVER_CATALOGUE
+from fairwarning.drivers import DRIVER_CATALOGUE
 from fairwarning.fleet_file.problems import FleetProblem
 from fairwarning.fleet_file.read import read_json
 from fairwarning.scenarios.model import (

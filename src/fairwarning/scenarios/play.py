@@ -10,7 +10,6 @@ from datetime import datetime, timedelta
 from msgspec import Struct
 
 from fairwarning.common.durations import format_iso_duration
-from fairwarning.scenarios.api import OperatorApi, RequestRefused, instant
 from fairwarning.scenarios.clock_control import ClockControl
 from fairwarning.scenarios.model import (
     Approve,
@@ -19,12 +18,15 @@ from fairwarning.scenarios.model import (
     Expect,
     Json,
     Operate,
+    OperatorApi,
     Postpone,
+    RequestRefused,
     Scenario,
     Schedule,
     SetFault,
     StartRollout,
     Step,
+    instant,
 )
 from fairwarning.scenarios.step_actions import (
     expectation,

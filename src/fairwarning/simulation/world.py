@@ -19,7 +19,7 @@ from fairwarning.simulation.calls import Call, Calls, Decision
 from fairwarning.simulation.clients import Client
 from fairwarning.simulation.clock import NodeClock, SimClock, current
 from fairwarning.simulation.driver import World as PhysicalWorld
-from fairwarning.simulation.nodes import Node, State
+from fairwarning.simulation.nodes import Node, Signals, State
 from fairwarning.simulation.notifications import Sent, targets
 from fairwarning.simulation.plan import Shape, Step
 from fairwarning.simulation.records import (
@@ -29,7 +29,6 @@ from fairwarning.simulation.records import (
     Documents,
     FeedReader,
 )
-from fairwarning.simulation.signals import Signals
 from fairwarning.simulation.stores import StoreCopy, StorePlace
 from fairwarning.stores.memory import MemoryStore
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from fairwarning.core.instants import Instant
 from fairwarning.core.model import Event, EventId, EventType, Phase, ScopeId, Source
 from fairwarning.engine.protocols import Choice, Mark
-from fairwarning.stores.rows import Row
+from fairwarning.stores.codec import Row
 from fairwarning.stores.statements import Statement, Value
 
 _NEWEST = Mark(created_ms=Instant(2**63 - 1), event_id=EventId(""))

@@ -39,7 +39,6 @@ from fairwarning.engine.protocols import (
 from fairwarning.stores import listeners
 from fairwarning.stores.event_queries import fits, place_of
 from fairwarning.stores.listeners import Listeners
-from fairwarning.stores.transaction import signal_of
 from fairwarning.stores.writes import (
     Writes,
     event_id_of,
@@ -325,7 +324,7 @@ class MemoryStore:
             self._addresses[address] = (scope.id, name)
         for transition in writes.entries:
             self._append(scope.id, scope.revision, now, by, why, transition)
-        return signal_of(writes)
+        return writes.signal
 
     def _append(
         self,

@@ -1,17 +1,41 @@
-"""The reads that the SQL stores share. Each store runs the named queries in its own way."""
+"""What the SQL stores share: their reads, and the plan of one transaction.
+
+Each store runs the named queries in its own way.
+"""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any
 
+from msgspec import Struct
+
 from fairwarning.common.loop_slices import map_in_slices
-from fairwarning.core.model import Event, EventId, EventType, InstanceName, Phase, Scope, ScopeId
-from fairwarning.engine.protocols import Choice, Listener, Mark, Record
+from fairwarning.core.model import (
+    Actor,
+    Event,
+    EventId,
+    EventType,
+    InstanceName,
+    Phase,
+    Scope,
+    ScopeId,
+)
+from fairwarning.engine.protocols import (
+    Choice,
+    Listener,
+    Mark,
+    Moment,
+    Receipt,
+    Record,
+    Signal,
+    Step,
+)
+from fairwarning.stores import statements
+from fairwarning.stores.codec import Stored, event_of, record_of, scope_of
 from fairwarning.stores.event_queries import counts_of, page_of
 from fairwarning.stores.listeners import Listeners
-from fairwarning.stores.rows import event_of, record_of, scope_of
-from fairwarning.stores.statements import Value
-from fairwarning.stores.writes import unknown_event, unknown_scope
+from fairwarning.stores.statements import Statement, Value
+from fairwarning.stores.writes import unknown_event, unknown_scope, writes_of
 
 
 class SqlStore(ABC):
@@ -71,3 +95,34 @@ class SqlStore(ABC):
     ) -> list[Record]:
         rows = await self._rows("records", kind=kind, after=after, until=until, limit=limit)
         return await map_in_slices(record_of, rows)
+
+
+class TransactionPlan(Struct, frozen=True, kw_only=True):
+    receipt: Receipt
+    statements: tuple[Statement, ...]
+    """The statements to execute before the commit. They are empty if nothing has changed."""
+    signals: tuple[Signal, ...]
+
+
+def plan_transaction(
+    stored: Stored, step: Step, moment: Moment, *, by: Actor, why: str
+) -> TransactionPlan:
+    """Runs the step on the stored scope and returns what the store must write. Raises what the step
+    raises, and Refused if two instances share an address.
+    """
+    before, now = stored.scope, moment.now_ms
+    change = step(before, moment)
+    deadline = change.next_deadline_ms
+    if not change.transitions:
+        has_moved = deadline != stored.next_deadline_ms
+        return TransactionPlan(
+            receipt=Receipt(scope=before, at_ms=now, transitions=()),
+            statements=(statements.new_deadline(before.id, deadline),) if has_moved else (),
+            signals=(),
+        )
+    writes = writes_of(before, change)
+    return TransactionPlan(
+        receipt=Receipt(scope=writes.scope, at_ms=now, transitions=change.transitions),
+        statements=statements.change(writes, at_ms=now, by=by, why=why),
+        signals=(writes.signal,),
+    )

@@ -1,11 +1,11 @@
-"""Makes the named statements that store `Writes`. They are the same for every SQL dialect.
+"""Makes the named statements that store `Writes` and records, for every SQL dialect.
 
 All transactions lock rows in the same order: scopes, then addresses, then events, each sorted by
 key. So no two transactions wait for each other. If a unique key is already taken, `refuse_taken`
 raises the refusal.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -13,8 +13,9 @@ from fairwarning.core.instants import Instant
 from fairwarning.core.model import Actor, Event, EventId, ScopeId
 from fairwarning.core.new_events import refuse_used_id
 from fairwarning.core.transitions import Noted, Transition
-from fairwarning.stores.codec import encode
-from fairwarning.stores.listeners import GLOBAL_REVISION, GLOBAL_SCOPE
+from fairwarning.engine.protocols import Fence, FenceBroken, Record
+from fairwarning.stores.codec import Row, encode
+from fairwarning.stores.listeners import GLOBAL_REVISION, GLOBAL_SCOPE, record_changed
 from fairwarning.stores.writes import (
     Writes,
     event_id_of,
@@ -185,3 +186,62 @@ def _entry(
         "body": encode(transition),
     }
     return Statement("append_entry", values)
+
+
+def put_record_statement(kind: str, key: str, body: str, expected: int | None) -> Statement:
+    """Returns a statement that writes a record, if its revision is `expected`.
+
+    With 0 there must be no such record yet, and with None any revision will do. The statement
+    returns one row with the new revision, or no row if it did not write.
+    """
+    values = {"kind": kind, "key": key, "body": body, "expected": expected}
+    names = {None: "put_record", 0: "add_record"}
+    return Statement(names.get(expected, "change_record"), values)
+
+
+def record_put(statement: Statement, rows: list[Row]) -> Record:
+    """Returns the record that was written. Raises RecordChanged if there is no row."""
+    kind, key, body = (str(statement.values[name]) for name in ("kind", "key", "body"))
+    if not rows:
+        raise record_changed(kind, key)
+    return Record(kind=kind, key=key, revision=rows[0][0], body=body)
+
+
+def delete_record_statement(kind: str, key: str) -> Statement:
+    """Returns a statement that deletes a record and returns a row with its revision, if any."""
+    return Statement("drop_record", {"kind": kind, "key": key})
+
+
+def was_deleted(statement: Statement, expected: int | None, rows: list[Row]) -> bool:
+    """Returns whether a record was deleted. Raises RecordChanged if it was not at `expected`."""
+    revision = rows[0][0] if rows else 0
+    if expected not in {None, revision}:
+        raise record_changed(str(statement.values["kind"]), str(statement.values["key"]))
+    return bool(rows)
+
+
+def fence_statements(fences: Iterable[Fence]) -> list[Statement]:
+    """Returns a statement for each fence, which checks the record and writes `then`, if any. The
+    statement returns the kind and key of the record, or no row if the record has changed.
+    """
+    return [
+        Statement(
+            "hold_record" if fence.then is None else "mark_record",
+            {
+                "kind": fence.record.kind,
+                "key": fence.record.key,
+                "expected": fence.record.revision,
+                "expected_body": fence.record.body,
+                "body": fence.then,
+            },
+        )
+        for fence in fences
+    ]
+
+
+def refuse_broken_fences(fences: Iterable[Fence], rows: Sequence[Row]) -> None:
+    """Raises FenceBroken if a fence has no row in `rows`, the rows of all `fence_statements`."""
+    found = {(kind, key) for kind, key in rows}
+    for fence in fences:
+        if (fence.record.kind, fence.record.key) not in found:
+            raise FenceBroken(fence)

@@ -14,6 +14,7 @@ from fairwarning.core.limits import pending_operations
 from fairwarning.core.model import Event, EventId, InstanceName, Phase, Scope, ScopeId
 from fairwarning.core.refusals import Code, Refused
 from fairwarning.core.transitions import HOUSEKEEPING, EventTransition, Transition
+from fairwarning.engine.protocols import Signal
 
 # A renewed lease is stored with the scope, and is not part of the event itself.
 _ON_EVENT = tuple(
@@ -37,6 +38,12 @@ class Writes(Struct, frozen=True, kw_only=True):
     """Remove these before you add others, because an address may move between instances."""
     next_deadline_ms: Instant | None
     pending_operations: int
+
+    @property
+    def signal(self) -> Signal:
+        """The signal that tells of this commit."""
+        scope = self.scope
+        return Signal(scope_id=scope.id, next_deadline_ms=self.next_deadline_ms, scope=scope)
 
 
 def writes_of(before: Scope, change: Change) -> Writes:

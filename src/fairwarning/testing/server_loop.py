@@ -24,7 +24,7 @@ from fairwarning.core.model import (
     ScopeId,
     operator_actor,
 )
-from fairwarning.drivers.catalogue import DRIVER_CATALOGUE
+from fairwarning.drivers import DRIVER_CATALOGUE
 from fairwarning.engine.clocks import VirtualClock
 from fairwarning.engine.protocols import Choice, Entry
 from fairwarning.fleet_file.model import Fleet

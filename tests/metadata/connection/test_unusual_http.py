@@ -17,7 +17,7 @@ from fairwarning.core.resources import Place, ScaleSet
 from fairwarning.metadata import expiry, server
 from fairwarning.metadata.settings import EndpointRules
 from tests.metadata.rig import ME, PATH, Rig, request
-from tests.metadata.test_held_poll import WAIT, hold
+from tests.metadata.test_polls_held import WAIT, hold
 from tests.support.patience import HANG_S
 
 VERSIONS = "/metadata/versions"

@@ -137,7 +137,7 @@ MUTATIONS = [
     ),
     Mutation(
         "forgets a notification that failed",
-        "notifications/worker.py",
+        "notifications/delivery.py",
         "            if not outcome.is_delivered:",
         "            if outcome.is_final:",
         "notifications",
@@ -145,7 +145,7 @@ MUTATIONS = [
     ),
     Mutation(
         "skips the notifications of an outage",
-        "notifications/worker.py",
+        "notifications/delivery.py",
         "        await self._move(replace(self._cursor, position=entry.position))",
         "        await self._move(replace(self._cursor, position=await self._store.end()))",
         "notifications",
@@ -153,7 +153,7 @@ MUTATIONS = [
     ),
     Mutation(
         "never tries a notification again",
-        "notifications/worker.py",
+        "notifications/delivery.py",
         "self._next_try = min((each.next_try_ms for each in waiting), default=None)",
         "self._next_try = None",
         "notifications",

@@ -8,8 +8,8 @@ import psycopg
 import pytest
 
 from fairwarning.core.model import ScopeId
-from fairwarning.stores.postgres import PostgresStore, batch_sql, journal
-from fairwarning.stores.postgres.batch_sql import Connection, Results
+from fairwarning.stores.postgres import PostgresStore, database, journal
+from fairwarning.stores.postgres.database import Connection, Results
 from fairwarning.stores.statements import Statement
 from tests.stores.fleet import ME, declare, web, whole_journal
 from tests.stores.nodes import Stranger, stranger
@@ -104,7 +104,7 @@ async def test_what_is_let_go_while_a_reader_looks_is_not_passed_over(
         async def run_apart(connection: Connection, asked: Sequence[Statement]) -> Results:
             found: dict[str, list[Any]] = {}
             for statement in asked:
-                found |= await batch_sql.run(connection, [statement])
+                found |= await database.run(connection, [statement])
                 await slow.leave()
             return found
 

@@ -14,7 +14,7 @@ from fairwarning.core.model import Scope
 from fairwarning.core.refusals import Refused
 from fairwarning.engine.clocks import SystemClock
 from fairwarning.engine.protocols import Moment, Signal, Store, StoreDown
-from fairwarning.stores.postgres import PostgresStore, batch_sql, database, signals
+from fairwarning.stores.postgres import PostgresStore, database, signals
 from fairwarning.stores.postgres.database import conninfo_of, explained
 from tests.stores.fleet import ME, declare, web, whole_journal
 from tests.stores.nodes import nodes, stranger, wait_for
@@ -154,8 +154,8 @@ async def test_a_wait_for_a_lock_has_an_end(
     async with nodes(postgres_dsn, 1) as (store,), stranger(postgres_dsn) as other:
         id = await declare(store, web())
         await other.enter(id)
-        limits = batch_sql.QUERIES["limit_session"].replace(b"30s", b"200ms")
-        monkeypatch.setitem(batch_sql.QUERIES, "limit_session", limits)
+        limits = database.QUERIES["limit_session"].replace(b"30s", b"200ms")
+        monkeypatch.setitem(database.QUERIES, "limit_session", limits)
         async with nodes(postgres_dsn, 1) as (limited,):
             with pytest.raises(StoreDown, match="took too long"):
                 await limited.transact(id, changing, by=ME)
@@ -168,11 +168,11 @@ async def test_a_node_that_falls_silent_loses_its_lock(
 ) -> None:
     async with nodes(postgres_dsn, 1) as (store,):
         id = await declare(store, web())
-        limits = batch_sql.QUERIES["limit_session"].replace(
+        limits = database.QUERIES["limit_session"].replace(
             b"idle_in_transaction_session_timeout', '30s'",
             b"idle_in_transaction_session_timeout', '200ms'",
         )
-        monkeypatch.setitem(batch_sql.QUERIES, "limit_session", limits)
+        monkeypatch.setitem(database.QUERIES, "limit_session", limits)
 
         def step(scope: Scope, moment: Moment) -> Change:
             with psycopg.connect(postgres_dsn, autocommit=True) as other:

@@ -10,21 +10,15 @@ import re
 import ssl
 import urllib.request
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from urllib.parse import SplitResult, quote, unquote, urlsplit
 
 import h11
 
 from fairwarning.agent.actions.base import ActionFailed, Context, reason
+from fairwarning.agent.actions.http_exchange import Outgoing, Streams, exchange, read_head
 from fairwarning.agent.model import Http
 from fairwarning.common.url_redaction import redacted
-
-# Only the status matters; the body is read to let the server finish.
-ANSWER_BYTES_MAX = 1024 * 1024
-CLOSE_S_MAX = 1.0  # The answer is complete, so a slow end of TLS is not worth more.
-_READ_BYTES = 65_536  # The usual size of a pipe's or a socket's buffer.
-Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 async def request(settings: Http, context: Context) -> None:
@@ -66,25 +60,14 @@ class Prepared:
 
 
 async def _status(prepared: Prepared, proxy: str | None) -> int:
-    reader, writer = await (_through(proxy, prepared) if proxy else _directly(prepared))
-    is_closed = False
-    try:
-        headers = dict(prepared.headers)
-        target = prepared.target
-        if proxy and not prepared.is_tls:
-            target = f"http://{prepared.authority}{target}"
-            headers |= _proxy_headers(proxy)
-        status = await _exchange((reader, writer), prepared, target, headers)
-        writer.close()
-        with suppress(OSError, TimeoutError):
-            async with asyncio.timeout(CLOSE_S_MAX):
-                await writer.wait_closed()
-                is_closed = True
-        return status
-    finally:
-        # Python 3.11.2, which Debian 12 has, breaks on aborting a TLS transport that is closed.
-        if not is_closed:
-            writer.transport.abort()
+    streams = await (_through(proxy, prepared) if proxy else _directly(prepared))
+    headers = {"Host": prepared.authority, **prepared.headers}
+    target = prepared.target
+    if proxy and not prepared.is_tls:
+        target = f"http://{prepared.authority}{target}"
+        headers |= _proxy_headers(proxy)
+    outgoing = Outgoing(method=prepared.method, target=target, headers=headers, body=prepared.body)
+    return (await exchange(streams, outgoing)).status
 
 
 def proxy_of(prepared: Prepared) -> str | None:
@@ -137,52 +120,9 @@ async def _connect(
     headers = [("Host", place), *_proxy_headers(proxy).items()]
     writer.write(connection.send(h11.Request(method="CONNECT", target=place, headers=headers)))
     writer.write(connection.send(h11.EndOfMessage()) or b"")
-    answer = await _head(connection, reader)
+    answer = await read_head(connection, reader)
     if not 200 <= answer.status_code <= 299:
         raise ActionFailed(f"the proxy {redacted(proxy)} answered {answer.status_code}")
-
-
-async def _exchange(
-    streams: Streams, prepared: Prepared, target: str, headers: dict[str, str]
-) -> int:
-    reader, writer = streams
-    connection = h11.Connection(our_role=h11.CLIENT)
-    sent = {"Host": prepared.authority, **headers, "Connection": "close"}
-    if prepared.body or prepared.method in ("POST", "PUT", "PATCH"):
-        sent["Content-Length"] = str(len(prepared.body))
-    head = h11.Request(method=prepared.method, target=target, headers=list(sent.items()))
-    for event in (head, h11.Data(data=prepared.body), h11.EndOfMessage()):
-        writer.write(connection.send(event) or b"")
-    await writer.drain()
-    answer = await _head(connection, reader)
-    await _rest(connection, reader)
-    return answer.status_code
-
-
-async def _head(connection: h11.Connection, reader: asyncio.StreamReader) -> h11.Response:
-    while True:
-        event = connection.next_event()
-        if event is h11.NEED_DATA:
-            connection.receive_data(await reader.read(_READ_BYTES))
-        elif isinstance(event, h11.Response):
-            return event
-        elif isinstance(event, h11.ConnectionClosed):
-            raise h11.RemoteProtocolError("closed before the answer")
-
-
-async def _rest(connection: h11.Connection, reader: asyncio.StreamReader) -> None:
-    """Read the response to its end, up to a limit, because some servers stop their work if the
-    client disconnects.
-    """
-    size = 0
-    while size < ANSWER_BYTES_MAX:
-        event = connection.next_event()
-        if event is h11.NEED_DATA:
-            read = await reader.read(_READ_BYTES)
-            size += len(read)
-            connection.receive_data(read)
-        elif isinstance(event, h11.EndOfMessage | h11.ConnectionClosed):
-            return
 
 
 _TEMPLATE = re.compile(r"(?<!\$)\{[a-z][a-z0-9_.]*\}")

@@ -8,6 +8,7 @@ from fairwarning.agent.actions.http import request
 from fairwarning.agent.actions.kubernetes import KubernetesHandler
 from fairwarning.agent.actions.nginx import NginxHandler
 from fairwarning.agent.actions.notify import send
+from fairwarning.agent.actions.patroni import PatroniHandler
 from fairwarning.agent.actions.run import run_command
 from fairwarning.agent.actions.systemd import SystemdHandler
 from fairwarning.agent.model import (
@@ -17,6 +18,7 @@ from fairwarning.agent.model import (
     Kubernetes,
     Nginx,
     Notify,
+    Patroni,
     Run,
     Settings,
     Systemd,
@@ -54,4 +56,5 @@ HANDLERS: Mapping[type[Settings], ActionHandler] = {
     Systemd: SystemdHandler(),
     HaProxy: HaProxyHandler(),
     Nginx: NginxHandler(),
+    Patroni: PatroniHandler(),
 }

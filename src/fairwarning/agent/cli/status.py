@@ -100,6 +100,7 @@ def _object(found: _Found) -> dict[str, Any]:
         "since": None if run is None else run.since.isoformat(),
         "answered": None if run is None or run.answered is None else run.answered.isoformat(),
         "trouble": "" if run is None else run.trouble,
+        "hostShutdown": "" if run is None else run.host_shutdown,
         "events": [
             {**_event(each), "notApproved": found.why_not_approved(each) or None}
             for each in found.memory.records.values()
@@ -157,6 +158,8 @@ def _tell_run(run: RunState, now: datetime) -> None:
     answered = "has not answered yet" if run.answered is None else f"answered {_ago(run, now)}"
     trouble = f"; now: {run.trouble}" if run.trouble else ""
     click.echo(one_line(f"the service {run.url} {answered}{trouble}"))
+    if run.host_shutdown:
+        click.echo(one_line(run.host_shutdown))
 
 
 def _drained(record: Record) -> list[str]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from urllib.parse import urlsplit
 
 from fairwarning.agent.config.table import ConfigTable
 from fairwarning.agent.model import (
@@ -14,6 +15,7 @@ from fairwarning.agent.model import (
     Nginx,
     Notify,
     OnFailure,
+    Patroni,
     Phase,
     Run,
     Settings,
@@ -156,6 +158,50 @@ def _nginx(table: ConfigTable, key: str) -> Nginx | None:
     return found
 
 
+def _patroni(table: ConfigTable, key: str) -> Patroni | None:
+    inner = table.table(key)
+    if inner is None:
+        return None
+    found = Patroni(
+        url=inner.text("url", Patroni().url),
+        candidate=inner.template("candidate"),
+        switch_back=inner.flag("switch_back"),
+        user=inner.text("user"),
+        password=inner.text("password"),
+        password_file=inner.text("password_file"),
+        ca_file=inner.text("ca_file"),
+        cert_file=inner.text("cert_file"),
+        key_file=inner.text("key_file"),
+    )
+    _check_patroni(inner, found)
+    inner.close()
+    return found
+
+
+def _check_patroni(table: ConfigTable, found: Patroni) -> None:
+    scheme = _scheme(found.url)
+    if scheme not in ("http", "https"):
+        table.wrong("url", f"`url` is that of Patroni's REST API, such as {Patroni().url}")
+    elif scheme == "http" and (found.ca_file or found.cert_file):
+        table.wrong("url", "`ca_file` and `cert_file` are for https; begin `url` with https://")
+    if found.password and found.password_file:
+        table.wrong("password", "either `password` or `password_file`; take one out")
+    if bool(found.user) != bool(found.password or found.password_file):
+        table.wrong(None, "`user` needs `password` or `password_file`, and they need `user`")
+    if found.key_file and not found.cert_file:
+        table.wrong("key_file", "`key_file` is the key of `cert_file`, which is missing")
+
+
+def _scheme(url: str) -> str:
+    """Return the scheme of a URL with a host and no user. It is empty for any other text."""
+    try:
+        parts = urlsplit(url)
+        is_plain = bool(parts.hostname) and parts.username is None and parts.port != 0
+    except ValueError:
+        return ""
+    return parts.scheme if is_plain else ""
+
+
 def _notify(table: ConfigTable, key: str) -> Notify | None:
     inner = table.table(key)
     if inner is None:
@@ -178,9 +224,10 @@ KINDS: dict[str, Callable[[ConfigTable, str], Settings | None]] = {
     "systemd": _systemd,
     "haproxy": _haproxy,
     "nginx": _nginx,
+    "patroni": _patroni,
     "notify": _notify,
 }
 KIND_TYPES = {
     "run": Run, "http": Http, "kubernetes": Kubernetes, "systemd": Systemd, "haproxy": HaProxy,
-    "nginx": Nginx, "notify": Notify,
+    "nginx": Nginx, "patroni": Patroni, "notify": Notify,
 }  # fmt: skip

@@ -14,6 +14,7 @@ from fairwarning.agent.model import (
     Concerns,
     Config,
     Hold,
+    HostShutdown,
     Peers,
     Phase,
     Rule,
@@ -66,6 +67,7 @@ def _read(table: ConfigTable) -> Config:
         ahead_s=table.seconds("ahead", defaults.ahead_s),
         listen=_listen(table, defaults.listen),
         approve=policy,
+        host_shutdown=_host_shutdown(table),
         rules=_rules(table, policy),
     )
     table.close()
@@ -82,6 +84,15 @@ def _rules(table: ConfigTable, policy: Approve) -> tuple[Rule, ...]:
     if not rules and "rule" not in table.raw:
         table.wrong(None, "there is no rule, so nothing would ever be done; add a [[rule]]")
     return tuple(rules)
+
+
+def _host_shutdown(table: ConfigTable) -> HostShutdown:
+    inner = table.table("host_shutdown")
+    if inner is None:
+        return HostShutdown()
+    found = HostShutdown(delay=inner.flag("delay"))
+    inner.close()
+    return found
 
 
 def _endpoint(table: ConfigTable) -> str:

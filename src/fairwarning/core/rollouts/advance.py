@@ -15,9 +15,10 @@ from msgspec.structs import replace
 from fairwarning.core.commands import Cancel, Schedule
 from fairwarning.core.instants import Instant, later
 from fairwarning.core.model import Event, EventId, Phase, Scope, ScopeId
-from fairwarning.core.rollouts import outcomes, step_length
+from fairwarning.core.rollouts import step_length
 from fairwarning.core.rollouts.concurrency import Steps, by_scope, free_from, turns
 from fairwarning.core.rollouts.model import (
+    ACTIVE,
     STOPPED,
     UNFINISHED,
     Rollout,
@@ -26,8 +27,41 @@ from fairwarning.core.rollouts.model import (
     StepPhase,
     event_id_of,
 )
-from fairwarning.core.rollouts.outcomes import FleetState
 from fairwarning.core.rollouts.windows import closes, next_opening
+
+WINDOW_CLOSED = "the maintenance window closed before it could start; a later one follows"
+"""The reason for withdrawing an announcement that will be made again in another window."""
+
+_PHASE_OF = {
+    Phase.SCHEDULED: StepPhase.ANNOUNCED,
+    Phase.STARTED: StepPhase.STARTED,
+    Phase.COMPLETED: StepPhase.COMPLETED,
+    Phase.FAILED: StepPhase.FAILED,
+    Phase.CANCELLED: StepPhase.CANCELLED,
+}
+
+
+class FleetState(Struct, frozen=True, kw_only=True):
+    """The scopes and past events from which the next step of a rollout is decided."""
+
+    scopes: Mapping[ScopeId, Scope | None]
+    """The scopes that were read, by id. The value is None if the scope no longer exists."""
+    past: Mapping[EventId, Event] = {}
+    """The events that are no longer in their scope."""
+
+    def event(self, scope_id: ScopeId, event_id: EventId) -> Event | None:
+        """Return the event, or the last event that replaced it, or None."""
+        scope = self.scopes.get(scope_id)
+        event = (scope.events.get(event_id) if scope else None) or self.past.get(event_id)
+        if event is not None and event.replaced_by is not None:
+            return self.event(scope_id, event.replaced_by) or event
+        return event
+
+    def of_step(self, step: RolloutStep) -> Event | None:
+        return None if step.event_id is None else self.event(step.scope_id, step.event_id)
+
+
+_WORDS = {StepPhase.FAILED: "failed", StepPhase.CANCELLED: "was cancelled"}
 
 
 class Announce(Struct, frozen=True, kw_only=True):
@@ -63,9 +97,9 @@ def advance(
     if rollout.ended_ms is not None:
         return Advance(rollout=rollout)
     fleet = FleetState(scopes=scopes, past=past or {})
-    rollout = outcomes.follow(rollout, fleet)
+    rollout = _with_outcomes(rollout, fleet)
     may_fail = not rollout.is_finished and rollout.spec.stop_on_failure
-    if may_fail and (why := outcomes.trouble(rollout, fleet)):
+    if may_fail and (why := _trouble(rollout, fleet)):
         rollout = replace(rollout, phase=RolloutPhase.FAILED, outcome=why)
     draft = _Draft(rollout, fleet, now)
     if rollout.phase in STOPPED:
@@ -102,7 +136,7 @@ class _Draft:
         """Announce nothing. A step without an event waits again once its NotBefore has passed."""
         self._withdraw_late()
         for step in self._in_flight():
-            self._put(outcomes.to_waiting(step))
+            self._put(_to_waiting(step))
 
     def wind_down(self) -> None:
         for step in self._rollout.steps:
@@ -132,7 +166,7 @@ class _Draft:
         for step in steps:
             if step.phase not in UNFINISHED:
                 continue
-            if step.phase is not StepPhase.WAITING and not outcomes.is_in_flight(step, self._fleet):
+            if step.phase is not StepPhase.WAITING and not _is_in_flight(step, self._fleet):
                 return
             if scope is not None and step_length.targets(scope.roster, step):
                 self._announce_or_wait(step, steps, scope)
@@ -142,7 +176,7 @@ class _Draft:
     def _announce_or_wait(self, step: RolloutStep, steps: Steps, scope: Scope) -> None:
         spec, roster = self._rollout.spec, scope.roster
         names = tuple(each.name for each in step_length.targets(roster, step))
-        self._put(outcomes.to_waiting(step))
+        self._put(_to_waiting(step))
         if any(e.type is spec.type and set(names) & set(e.resources) for e in scope.unfinished):
             return
         earliest = max(self._now, free_from(spec, steps) or self._now)
@@ -176,7 +210,7 @@ class _Draft:
 
     def _give_up(self, step: RolloutStep) -> None:
         """Fail the step, because no window is long enough for it any more."""
-        self._put(replace(outcomes.to_waiting(step), phase=StepPhase.FAILED, ended_ms=self._now))
+        self._put(replace(_to_waiting(step), phase=StepPhase.FAILED, ended_ms=self._now))
         self._wake.append(self._now)
 
     def _withdraw_late(self) -> None:
@@ -186,7 +220,7 @@ class _Draft:
                 continue
             latest = self._latest_start(step, event)
             if latest is not None and self._now > latest:
-                self._take_back(step.scope_id, event, outcomes.WINDOW_CLOSED)
+                self._take_back(step.scope_id, event, WINDOW_CLOSED)
             elif latest is not None:
                 self._wake.append(later(latest, 1))
 
@@ -204,7 +238,7 @@ class _Draft:
         """Return the steps that have no event and whose NotBefore has passed."""
         over: list[RolloutStep] = []
         for step in self._rollout.steps:
-            if outcomes.is_in_flight(step, self._fleet):
+            if _is_in_flight(step, self._fleet):
                 assert step.not_before_ms is not None
                 if self._now > step.not_before_ms:
                     over.append(step)
@@ -227,3 +261,63 @@ def _summary(rollout: Rollout) -> str:
         counts[step.phase] += 1
     told = [f"{count} {phase}" for phase, count in counts.items() if count]
     return f"update domains: {', '.join(told)}"
+
+
+def _with_outcomes(rollout: Rollout, fleet: FleetState) -> Rollout:
+    """Update the steps from their events. Where the two differ, the event counts."""
+    steps = tuple(_step_outcome(rollout, step, fleet) for step in rollout.steps)
+    return rollout if steps == rollout.steps else replace(rollout, steps=steps)
+
+
+def _step_outcome(rollout: Rollout, step: RolloutStep, fleet: FleetState) -> RolloutStep:
+    if step.phase not in UNFINISHED or step.scope_id not in fleet.scopes:
+        return step
+    # A waiting step may have an event too, from a node that was slow to announce it.
+    event = fleet.event(step.scope_id, step.event_id or event_id_of(rollout.id, step))
+    scope = fleet.scopes[step.scope_id]
+    if event is None or (scope is None and not event.is_finished):
+        return replace(step, phase=StepPhase.SKIPPED) if scope is None else step
+    if event.phase is Phase.CANCELLED:
+        return _cancelled(step, event, scope)
+    return replace(_with_times(step, event), phase=_PHASE_OF[event.phase])
+
+
+def _cancelled(step: RolloutStep, event: Event, scope: Scope | None) -> RolloutStep:
+    if event.outcome == WINDOW_CLOSED:
+        return replace(_to_waiting(step), tries=step.tries + 1)
+    if scope is None or not any(scope.roster.has_live(name) for name in event.resources):
+        return replace(step, phase=StepPhase.SKIPPED)
+    return replace(_with_times(step, event), phase=StepPhase.CANCELLED)
+
+
+def _with_times(step: RolloutStep, event: Event) -> RolloutStep:
+    return replace(
+        step,
+        event_id=event.id,
+        announced_ms=event.created_ms,
+        not_before_ms=event.not_before_ms,
+        ended_ms=event.ended_ms,
+    )
+
+
+def _to_waiting(step: RolloutStep) -> RolloutStep:
+    return replace(
+        step, phase=StepPhase.WAITING, event_id=None, announced_ms=None, not_before_ms=None
+    )
+
+
+def _trouble(rollout: Rollout, fleet: FleetState) -> str:
+    """Return a sentence about the first step that failed or was cancelled, or an empty text."""
+    for step in rollout.steps:
+        if step.phase in (StepPhase.FAILED, StepPhase.CANCELLED):
+            event = fleet.of_step(step)
+            reason = event.outcome if event else "its notice fits into no window any more"
+            where = f"update domain {step.update_domain} of {step.scope_id}"
+            return f"{rollout.spec.type} of {where} {_WORDS[step.phase]}: {reason}"
+    return ""
+
+
+def _is_in_flight(step: RolloutStep, fleet: FleetState) -> bool:
+    """Return whether the step is stored as announced but has no event, perhaps after a crash."""
+    is_looked_at = step.phase in ACTIVE and step.scope_id in fleet.scopes
+    return is_looked_at and fleet.of_step(step) is None

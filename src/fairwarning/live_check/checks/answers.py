@@ -16,7 +16,6 @@ NO_BUG = "the program itself"
 
 _UNKNOWN = ("idempotency-in-progress", "resource-busy")
 """Refusals that do not tell whether an earlier try of the request was carried out."""
-_IN_PARTS = ("scale", "replace")
 _RAISE_ONE = (
     "schedule", "postpone", "restart", "redeploy", "reimage", "delete", "evict", "start", "stop",
     "deallocate",

@@ -16,7 +16,7 @@ from fairwarning.core.faults import (
     FaultKind,
     Part,
 )
-from fairwarning.core.instants import Instant, later
+from fairwarning.core.instants import Instant, format_optional, later
 from fairwarning.core.model import InstanceName
 from fairwarning.core.transitions import Noted
 from fairwarning.engine.active_faults import NoFaultsHere, TooManyFaults
@@ -35,7 +35,6 @@ from fairwarning.operator_api.schemas import (
     NoQuery,
     Out,
 )
-from fairwarning.operator_api.to_schema import instant_of
 
 KIND, KEY = "fault", "last"
 """The record that is written with each history entry, because an entry needs a record."""
@@ -133,7 +132,7 @@ def describe_fault(fault: Fault) -> str:
     whom = ", ".join(fault.instances) or "every instance of a test fleet"
     often = "" if fault.count is None else f", {fault.count} times"
     chance = "" if fault.probability == 1 else f", with probability {fault.probability:g}"
-    until = "" if fault.until_ms is None else f", until {instant_of(fault.until_ms)}"
+    until = "" if fault.until_ms is None else f", until {format_optional(fault.until_ms)}"
     return f"{what} on {fault.on} of {whom}{often}{chance}{until}"
 
 
@@ -209,8 +208,8 @@ def _to_schema(fault: Fault) -> FaultOut:
         probability=fault.probability,
         status=fault.status if fault.kind is FaultKind.STATUS else None,
         delay=format_iso_duration(fault.delay_ms) if fault.kind in _SLOW else None,
-        from_=instant_of(fault.from_ms),
-        until=instant_of(fault.until_ms),
+        from_=format_optional(fault.from_ms),
+        until=format_optional(fault.until_ms),
         hits=fault.hits,
     )
 

@@ -7,7 +7,7 @@ from msgspec import Meta
 
 from fairwarning.common.durations import format_iso_duration
 from fairwarning.common.loop_slices import map_in_slices
-from fairwarning.core.instants import format_rfc3339
+from fairwarning.core.instants import format_optional, format_rfc3339
 from fairwarning.core.model import EventType
 from fairwarning.core.rollouts.model import (
     Rollout,
@@ -33,7 +33,6 @@ from fairwarning.operator_api.schemas import (
     PageQuery,
     Text,
 )
-from fairwarning.operator_api.to_schema import instant_of
 
 Day = Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
 _DATE = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
@@ -86,7 +85,7 @@ async def plan_rollout(control: Control, call: Call[NoQuery, RolloutBody]) -> Ro
     found = await control.rollouts.preview(_spec(control, call.body))
     return RolloutPlan(
         steps=await map_in_slices(_step, found.steps),
-        ends=instant_of(found.ends_ms),
+        ends=format_optional(found.ends_ms),
         warnings=list(found.warnings),
     )
 
@@ -200,9 +199,9 @@ def _step(step: RolloutStep) -> StepOut:
         instances=list(step.instances),
         phase=step.phase,
         event=step.event_id,
-        announce_at=instant_of(step.announced_ms),
-        not_before=instant_of(step.not_before_ms),
-        ends=instant_of(step.ended_ms),
+        announce_at=format_optional(step.announced_ms),
+        not_before=format_optional(step.not_before_ms),
+        ends=format_optional(step.ended_ms),
     )
 
 
@@ -230,7 +229,7 @@ async def _to_schema(rollout: Rollout) -> RolloutOut:
         created=format_rfc3339(rollout.created_ms),
         created_by=str(rollout.created_by),
         why=rollout.why,
-        ended=instant_of(rollout.ended_ms),
+        ended=format_optional(rollout.ended_ms),
         outcome=rollout.outcome,
         steps=await map_in_slices(_step, rollout.steps),
     )

@@ -3,7 +3,7 @@
 import msgspec
 
 from fairwarning.common.durations import parse_duration_ms
-from fairwarning.core.instants import Instant, format_rfc3339, later
+from fairwarning.core.instants import Instant, format_optional, format_rfc3339, later
 from fairwarning.operator_api import schemas
 from fairwarning.operator_api.auth import ROLES, Role, Token
 from fairwarning.operator_api.context import Control
@@ -11,7 +11,6 @@ from fairwarning.operator_api.locks import held
 from fairwarning.operator_api.parse_request import read_instant
 from fairwarning.operator_api.problems import Problem
 from fairwarning.operator_api.route import Call, Route
-from fairwarning.operator_api.to_schema import instant_of
 
 
 async def create_token(
@@ -64,8 +63,8 @@ def _to_schema(token: Token) -> schemas.TokenOut:
         role=token.role,
         created=format_rfc3339(token.created_ms),
         created_by=token.created_by,
-        expires=instant_of(token.expires_ms),
-        last_used=instant_of(token.last_used_ms),
+        expires=format_optional(token.expires_ms),
+        last_used=format_optional(token.last_used_ms),
     )
 
 

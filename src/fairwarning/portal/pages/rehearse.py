@@ -66,7 +66,9 @@ async def play(context: PageContext) -> Response:
         raise Problem(403, "role-too-low", context.t("rehearse.may-not"))
     clock: schemas.ClockState = await context.ask("GET", "/clock")
     roles = {
-        each: context.form[f"role-{each}"] for each in found.cast if f"role-{each}" in context.form
+        each: context.form[f"role-{each}"]
+        for each in found.instances
+        if f"role-{each}" in context.form
     }
     context.scenario_runner.begin(
         name,

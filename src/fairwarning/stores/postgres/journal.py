@@ -21,9 +21,8 @@ import asyncio
 
 from fairwarning.core.model import EventId, ScopeId
 from fairwarning.engine.protocols import Entry, Position
-from fairwarning.stores.postgres.batch_sql import run
-from fairwarning.stores.postgres.database import Database
-from fairwarning.stores.rows import Row, entry_of
+from fairwarning.stores.codec import Row, entry_of
+from fairwarning.stores.postgres.database import Database, run
 from fairwarning.stores.statements import Statement
 
 HELD_PAUSES_S = tuple(0.002 * 2**number for number in range(9))

@@ -5,8 +5,7 @@ from collections.abc import Sequence
 import psycopg
 
 from fairwarning.stores.migrations import Migration, missing_of
-from fairwarning.stores.postgres.batch_sql import BEGIN, COMMIT, Connection, run
-from fairwarning.stores.postgres.database import connect, explained
+from fairwarning.stores.postgres.database import BEGIN, COMMIT, Connection, connect, explained, run
 from fairwarning.stores.statements import Statement
 
 

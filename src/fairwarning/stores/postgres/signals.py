@@ -24,8 +24,7 @@ from fairwarning.core.instants import Instant
 from fairwarning.core.model import ScopeId
 from fairwarning.engine.protocols import Signal
 from fairwarning.stores.listeners import Listeners
-from fairwarning.stores.postgres.batch_sql import Connection, run
-from fairwarning.stores.postgres.database import connect
+from fairwarning.stores.postgres.database import Connection, connect, run
 from fairwarning.stores.statements import Statement
 
 PAYLOAD_BYTES_MAX = 7_999

@@ -27,15 +27,18 @@ from fairwarning.engine.protocols import (
     StoreDown,
 )
 from fairwarning.stores.migrations import load_migrations
-from fairwarning.stores.postgres.batch_sql import run
-from fairwarning.stores.postgres.database import Database, conninfo_of, explained
+from fairwarning.stores.postgres.database import Database, conninfo_of, explained, run
 from fairwarning.stores.postgres.journal import NUMBER_MAX, read_back, read_page
 from fairwarning.stores.postgres.schema import continue_journal, migrate
 from fairwarning.stores.postgres.signals import Signals
 from fairwarning.stores.postgres.transactions import Transactions
-from fairwarning.stores.records import delete_statement, put_statement
 from fairwarning.stores.sql_store import SqlStore
-from fairwarning.stores.statements import Statement, Value
+from fairwarning.stores.statements import (
+    Statement,
+    Value,
+    delete_record_statement,
+    put_record_statement,
+)
 
 CONNECTIONS_MAX = 10
 """How many connections all calls of one node share. Each node has two more for signals."""
@@ -183,7 +186,7 @@ class PostgresStore(SqlStore):
         fences: Sequence[Fence] = (),
     ) -> Record:
         parts = self._parts
-        statement = put_statement(kind, key, body, expected)
+        statement = put_record_statement(kind, key, body, expected)
         return await parts.calls.run(
             parts.transactions.keep(statement, note=note, by=by, why=why, fences=fences)
         )
@@ -200,7 +203,7 @@ class PostgresStore(SqlStore):
         fences: Sequence[Fence] = (),
     ) -> bool:
         parts = self._parts
-        statement = delete_statement(kind, key)
+        statement = delete_record_statement(kind, key)
         return await parts.calls.run(
             parts.transactions.drop(
                 statement, expected=expected, note=note, by=by, why=why, fences=fences

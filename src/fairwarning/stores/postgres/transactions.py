@@ -20,14 +20,13 @@ from fairwarning.core.instants import Instant
 from fairwarning.core.model import Actor, Scope, ScopeId
 from fairwarning.core.transitions import Noted
 from fairwarning.engine.protocols import Clock, Fence, Moment, Receipt, Record, ScopeBusy, Step
-from fairwarning.stores import records, statements
+from fairwarning.stores import statements
+from fairwarning.stores.codec import Stored, stored_of
 from fairwarning.stores.listeners import GLOBAL_SIGNAL
-from fairwarning.stores.postgres.batch_sql import BEGIN, COMMIT, Results, run
-from fairwarning.stores.postgres.database import Database
+from fairwarning.stores.postgres.database import BEGIN, COMMIT, Database, Results, run
 from fairwarning.stores.postgres.signals import Signals
-from fairwarning.stores.rows import Stored, stored_of
+from fairwarning.stores.sql_store import plan_transaction
 from fairwarning.stores.statements import Statement
-from fairwarning.stores.transaction import plan_transaction, signal_of
 from fairwarning.stores.writes import unknown_scope, writes_of_new
 
 SEEN_SCOPES_MAX = 100
@@ -46,12 +45,12 @@ class Transactions:
         planned = [writes_of_new(scope) for scope in scopes]
         async with self._database.connection() as connection:
             found = await run(
-                connection, [BEGIN, *records.fence_statements(fences), Statement("clock", {})]
+                connection, [BEGIN, *statements.fence_statements(fences), Statement("clock", {})]
             )
             _refuse_broken(fences, found)
             work = statements.creation(planned, at_ms=self._now(found), by=by, why=why)
             await run(connection, [*work, COMMIT])
-        self._signals.publish(signal_of(writes) for writes in planned)
+        self._signals.publish(writes.signal for writes in planned)
 
     async def transact(
         self,
@@ -95,7 +94,7 @@ class Transactions:
         async with self._database.connection() as connection:
             found = await run(connection, _opening_of_record(statement, fences))
             _refuse_broken(fences, found)
-            record = records.record_put(statement, found[statement.name])
+            record = statements.record_put(statement, found[statement.name])
             await run(connection, [*self._lines(found, note, by, why), COMMIT])
         self._publish(note)
         return record
@@ -113,7 +112,7 @@ class Transactions:
         async with self._database.connection() as connection:
             found = await run(connection, _opening_of_record(statement, fences))
             _refuse_broken(fences, found)
-            was_there = records.was_deleted(statement, expected, found[statement.name])
+            was_there = statements.was_deleted(statement, expected, found[statement.name])
             written_note = note if was_there else None
             await run(connection, [*self._lines(found, written_note, by, why), COMMIT])
         self._publish(written_note)
@@ -145,7 +144,7 @@ def _opening(
     return [
         BEGIN,
         *(Statement(name, values) for name in locks),
-        *records.fence_statements(fences),
+        *statements.fence_statements(fences),
         *(Statement(name, values) for name in reads),
     ]
 
@@ -155,7 +154,7 @@ def _opening_of_record(statement: Statement, fences: Sequence[Fence]) -> list[St
     return [
         BEGIN,
         Statement("enter_record", values),
-        *records.fence_statements(fences),
+        *statements.fence_statements(fences),
         Statement("clock", values),
         statement,
     ]
@@ -163,7 +162,7 @@ def _opening_of_record(statement: Statement, fences: Sequence[Fence]) -> list[St
 
 def _refuse_broken(fences: Sequence[Fence], found: Results) -> None:
     """Raises FenceBroken if a fence is broken. Then the caller must roll back the transaction."""
-    records.refuse_broken_fences(
+    statements.refuse_broken_fences(
         fences, [*found.get("hold_record", ()), *found.get("mark_record", ())]
     )
 

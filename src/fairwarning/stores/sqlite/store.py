@@ -15,7 +15,9 @@ import sqlite3
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+from msgspec.structs import replace
 
 from fairwarning.common.loop_slices import map_in_slices
 from fairwarning.core.instants import Instant
@@ -31,15 +33,15 @@ from fairwarning.engine.protocols import (
     Position,
     Receipt,
     Record,
+    Signal,
     Step,
     StoreDown,
 )
 from fairwarning.stores import statements
-from fairwarning.stores.codec import encode
+from fairwarning.stores.codec import Row, Stored, encode, entry_of, stored_of
+from fairwarning.stores.listeners import GLOBAL_SIGNAL
 from fairwarning.stores.migrations import load_migrations
-from fairwarning.stores.records import delete_statement, put_statement, record_put, was_deleted
-from fairwarning.stores.rows import entry_of
-from fairwarning.stores.sql_store import SqlStore
+from fairwarning.stores.sql_store import SqlStore, plan_transaction
 from fairwarning.stores.sqlite.connection import (
     QUERIES,
     FileLock,
@@ -51,23 +53,23 @@ from fairwarning.stores.sqlite.connection import (
     migrate,
     store_down,
 )
-from fairwarning.stores.sqlite.transactions import (
-    Outcome,
-    append_note,
-    check_fences,
-    count_pending,
-    execute,
-    mark_fences,
-    read_scope,
-    rows,
-)
 from fairwarning.stores.sqlite.writer import InlineCommits, Writer
-from fairwarning.stores.statements import Value
-from fairwarning.stores.transaction import plan_transaction, signal_of
-from fairwarning.stores.writes import writes_of_new
+from fairwarning.stores.statements import (
+    Statement,
+    Value,
+    delete_record_statement,
+    put_record_statement,
+    record_put,
+    was_deleted,
+)
+from fairwarning.stores.writes import unknown_scope, writes_of_new
 
 _log = logging.getLogger(__name__)
 _SEQ_MAX = 2**63 - 1  # The largest integer of SQLite.
+
+T = TypeVar("T")
+Outcome = tuple[T, tuple[Signal, ...]]
+"""The result for the caller, and the signals for the listeners."""
 
 
 class SqliteStore(SqlStore):
@@ -112,12 +114,12 @@ class SqliteStore(SqlStore):
         planned = [writes_of_new(scope) for scope in scopes]
 
         def create(connection: sqlite3.Connection) -> Outcome[None]:
-            check_fences(connection, fences)
+            _check_fences(connection, fences)
             execute(
                 connection, statements.creation(planned, at_ms=self._clock.now(), by=by, why=why)
             )
-            mark_fences(connection, fences)
-            return None, tuple(signal_of(writes) for writes in planned)
+            _mark_fences(connection, fences)
+            return None, tuple(writes.signal for writes in planned)
 
         await self._writer.submit(create)
 
@@ -135,14 +137,14 @@ class SqliteStore(SqlStore):
         """Ignores `skip_busy`, because there is only one writer, so no scope is ever busy."""
 
         def transact(connection: sqlite3.Connection) -> Outcome[Receipt]:
-            check_fences(connection, fences)
-            stored = read_scope(connection, scope_id)
+            _check_fences(connection, fences)
+            stored = _read_scope(connection, scope_id)
             subscription = stored.scope.roster.subscription
-            pending = count_pending(connection, subscription) if counting else 0
+            pending = _count_pending(connection, subscription) if counting else 0
             moment = Moment(now_ms=self._clock.now(), pending_operations=pending)
             plan = plan_transaction(stored, step, moment, by=by, why=why)
             execute(connection, plan.statements)
-            mark_fences(connection, fences)
+            _mark_fences(connection, fences)
             return plan.receipt, plan.signals
 
         return await self._writer.submit(transact, is_small=True)
@@ -213,13 +215,13 @@ class SqliteStore(SqlStore):
         why: str = "",
         fences: Sequence[Fence] = (),
     ) -> Record:
-        statement = put_statement(kind, key, body, expected)
+        statement = put_record_statement(kind, key, body, expected)
 
         def put(connection: sqlite3.Connection) -> Outcome[Record]:
-            check_fences(connection, fences)
+            _check_fences(connection, fences)
             record = record_put(statement, rows(connection, statement))
-            mark_fences(connection, fences)
-            return record, append_note(connection, self._clock, note, by, why)
+            _mark_fences(connection, fences)
+            return record, _append_note(connection, self._clock, note, by, why)
 
         return await self._writer.submit(put)
 
@@ -234,14 +236,14 @@ class SqliteStore(SqlStore):
         why: str = "",
         fences: Sequence[Fence] = (),
     ) -> bool:
-        statement = delete_statement(kind, key)
+        statement = delete_record_statement(kind, key)
 
         def delete(connection: sqlite3.Connection) -> Outcome[bool]:
-            check_fences(connection, fences)
+            _check_fences(connection, fences)
             was_there = was_deleted(statement, expected, rows(connection, statement))
-            mark_fences(connection, fences)
+            _mark_fences(connection, fences)
             written_note = note if was_there else None
-            return was_there, append_note(connection, self._clock, written_note, by, why)
+            return was_there, _append_note(connection, self._clock, written_note, by, why)
 
         return await self._writer.submit(delete)
 
@@ -297,3 +299,65 @@ class SqliteStore(SqlStore):
         return await self._reader.read(
             lambda connection: connection.execute(QUERIES[name], values).fetchall()
         )
+
+
+# The parts of a write. Each runs in a transaction that the writer has begun. What may refuse the
+# write comes first, because after a later refusal the writer must run the whole batch again.
+
+
+def _check_fences(connection: sqlite3.Connection, fences: Sequence[Fence]) -> None:
+    """Raises FenceBroken if a record is not as its fence expects. It only reads, because a refusal
+    after a write makes the writer run the whole batch again.
+    """
+    if not fences:
+        return
+    reads = statements.fence_statements([replace(fence, then=None) for fence in fences])
+    statements.refuse_broken_fences(
+        fences, [row for read in reads for row in rows(connection, read)]
+    )
+
+
+def _mark_fences(connection: sqlite3.Connection, fences: Sequence[Fence]) -> None:
+    if not fences:
+        return
+    for statement in statements.fence_statements(
+        [fence for fence in fences if fence.then is not None]
+    ):
+        rows(connection, statement)
+
+
+def _read_scope(connection: sqlite3.Connection, scope_id: ScopeId) -> Stored:
+    row = connection.execute(QUERIES["read_scope"], {"id": scope_id}).fetchone()
+    if row is None:
+        raise unknown_scope(scope_id)
+    return stored_of(row[:-1], row[-1])
+
+
+def _count_pending(connection: sqlite3.Connection, subscription: str) -> int:
+    row = connection.execute(QUERIES["count_pending"], {"subscription": subscription}).fetchone()
+    return int(row[0])
+
+
+def execute(connection: sqlite3.Connection, writes: Sequence[Statement]) -> None:
+    for statement in writes:
+        try:
+            connection.execute(QUERIES[statement.name], statement.values)
+        except sqlite3.IntegrityError as error:
+            key = statements.contested_key(statement)
+            if key is not None and error.sqlite_errorname == "SQLITE_CONSTRAINT_PRIMARYKEY":
+                statements.refuse_taken(statement.name, key)
+            raise
+
+
+def _append_note(
+    connection: sqlite3.Connection, clock: Clock, note: Noted | None, by: Actor, why: str
+) -> tuple[Signal, ...]:
+    """Appends the note to the history, for no scope, and returns the signals to send."""
+    if note is None:
+        return ()
+    execute(connection, [statements.note(note, at_ms=clock.now(), by=by, why=why)])
+    return (GLOBAL_SIGNAL,)
+
+
+def rows(connection: sqlite3.Connection, statement: Statement) -> list[Row]:
+    return connection.execute(QUERIES[statement.name], statement.values).fetchall()

@@ -9,7 +9,7 @@ These are the steps of one write, from the caller to the disk and back:
 3. The thread takes all jobs that wait (`_next_batch`), begins one transaction (`_commit`), runs
    every job's work in it and commits (`_run_jobs`). The connection is from `LazyConnection`
    (`connection.py`).
-4. Inside the work, `plan_transaction` (`../transaction.py`) runs the pure step on the stored scope,
+4. Inside the work, `plan_transaction` (`../sql_store.py`) runs the pure step on the stored scope,
    and its statements are executed.
 5. The whole batch comes back to the event loop in one call (`_return`). It tells the listeners
    first and then answers the callers, so that no caller acts before the listeners know the change.

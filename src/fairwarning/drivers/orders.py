@@ -1,11 +1,12 @@
-"""Writes an order as JSON for programs and web services, and reads their answers."""
+"""Writes an order as JSON for programs and web services, reads the answers, and waits for them."""
 
 import json
+from collections.abc import Awaitable, Callable
 from enum import StrEnum
 
 from fairwarning.core.instants import format_rfc3339
 from fairwarning.core.model import Instance
-from fairwarning.engine.protocols import DriverFailed, Found, Order
+from fairwarning.engine.protocols import Alarm, DriverFailed, Found, Order
 
 ANSWER_CHARS_MAX = 200
 """An error message quotes at most this many characters of a bad answer."""
@@ -61,3 +62,26 @@ def _instance(instance: Instance) -> dict[str, object]:
         "eviction": instance.eviction,
         "power": instance.power,
     }
+
+
+POLL_MS = 2_000
+"""The pause between two calls of `ask`, which may start a program each time."""
+FAILURES_MAX = 5
+"""After this many failed calls of `ask` in a row, the attempt has failed."""
+
+
+async def poll_until_over(ask: Callable[[], Awaitable[Found]], alarm: Alarm) -> Found:
+    """Calls `ask` until the state is not RUNNING, and returns that state. Raises DriverFailed."""
+    failures = 0
+    while True:
+        try:
+            found = await ask()
+        except DriverFailed:
+            failures += 1
+            if failures >= FAILURES_MAX:
+                raise
+        else:
+            failures = 0
+            if found is not Found.RUNNING:
+                return found
+        await alarm.pause(POLL_MS)

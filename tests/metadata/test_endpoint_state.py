@@ -5,7 +5,7 @@ import logging
 
 import pytest
 
-from fairwarning.metadata import lenient_post
+from fairwarning.metadata import endpoint_state
 from fairwarning.metadata.request_watchers import ObservedRequest
 from tests.metadata.rig import PATH, Rig
 
@@ -23,7 +23,7 @@ async def test_the_log_names_the_option_once_for_each_instance(
     for source in ("127.0.1.10", "127.0.1.10", "127.0.1.11"):
         found = await rig.ask(path, source=source, method="POST", headers={}, body=BODY)
         assert found.status == status
-    said = [each.getMessage() for each in caplog.records if each.name == lenient_post.__name__]
+    said = [each.getMessage() for each in caplog.records if each.name == endpoint_state.__name__]
     if version == "2017-03-01":
         assert said == [], "it is accepted there, and refused for its event only"
     else:
@@ -50,5 +50,5 @@ async def test_only_who_wants_to_hear_of_refusals_does(rig: Rig) -> None:
     rig.server.watch(heard.append, hears_refused=True)
     rig.server.watch(everything.append)
     await rig.ask(method="POST", headers={}, body=BODY, source="127.0.1.10")
-    assert [(each.kind, each.hint) for each in heard] == [("approve", lenient_post.HINT)]
+    assert [(each.kind, each.hint) for each in heard] == [("approve", endpoint_state.HINT)]
     assert everything == []

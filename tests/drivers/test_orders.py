@@ -11,7 +11,7 @@ from fairwarning.core.model import (
     Power,
     Priority,
 )
-from fairwarning.drivers.order_json import Action, order_json
+from fairwarning.drivers.orders import Action, order_json
 from tests.drivers.orders import order
 
 

@@ -14,13 +14,15 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from fairwarning.core.instants import Instant, later
+from fairwarning.core.instants import HOUR_MS, MINUTE_MS, SECOND_MS, Instant, later
 from fairwarning.core.model import Event
+from fairwarning.core.scope_names import is_meant
+from fairwarning.core.transitions import kind_of
 from fairwarning.engine.journal_reader import JournalReader, PastChanged
 from fairwarning.engine.protocols import Clock, Entry, RecordChanged, Store, StoreDown
-from fairwarning.notifications import delivery_rules, records
+from fairwarning.notifications import records
 from fairwarning.notifications.formats import event_at, is_tellable, message_to
-from fairwarning.notifications.model import Delivery, Message, Outcome, Target
+from fairwarning.notifications.model import Delivery, Filters, Message, Outcome, Target
 from fairwarning.notifications.records import Cursor, HeldCursor, NotificationRecords
 from fairwarning.notifications.sender import Sender
 
@@ -31,6 +33,22 @@ UNTOLD_MAX = 1_000
 """How many unwanted entries the worker skips before it stores the cursor."""
 
 _log = logging.getLogger(__name__)
+
+PAUSES_MS = (
+    SECOND_MS,
+    5 * SECOND_MS,
+    30 * SECOND_MS,
+    2 * MINUTE_MS,
+    10 * MINUTE_MS,
+    HOUR_MS,
+    6 * HOUR_MS,
+)
+"""The pause after each failure; after the last one the message becomes a dead letter."""
+JITTER = 0.2  # So that many messages are not tried again at the same moment.
+
+
+LEASE_MS = MINUTE_MS
+"""How long a node's lease lasts: longer than any single try takes."""
 
 
 class Worker:
@@ -116,12 +134,12 @@ class Worker:
         if held is None:
             return None
         now = await self._lease_now()
-        if not delivery_rules.is_free_for(self._node, held.cursor, now):
+        if not is_free_for(self._node, held.cursor, now):
             self._must_look = True
             return self._soon(held.cursor.lease_until_ms - now)
         # Check again, because another node may have done the work in the meantime.
         if await self._has_work():
-            await self._move(delivery_rules.taken_by(self._node, held.cursor, now))
+            await self._move(taken_by(self._node, held.cursor, now))
             await self._work()
         return self._clock.now() if await self._has_work() else self._next_try
 
@@ -148,9 +166,9 @@ class Worker:
         filters = self._target.filters
         while page := await self._page():
             for entry in page:
-                if delivery_rules.may_want(filters, entry):
+                if may_want(filters, entry):
                     event = await event_at(self._store, entry)
-                    if delivery_rules.wants(filters, event) and await is_tellable(
+                    if wants(filters, event) and await is_tellable(
                         self._store, self._target, entry, event
                     ):
                         return entry, event
@@ -173,7 +191,7 @@ class Worker:
 
     async def _note_passed(self) -> None:
         last = self._reader.last
-        is_free = delivery_rules.is_free_for(self._node, self._cursor, await self._lease_now())
+        is_free = is_free_for(self._node, self._cursor, await self._lease_now())
         if self._passed >= UNTOLD_MAX and is_free and last is not None:
             await self._move(Cursor(position=last.position))
 
@@ -189,7 +207,7 @@ class Worker:
             if delivery.next_try_ms <= self._clock.now() and not self._stops:
                 await self._try_again(delivery)
         self._note_waiting(await self._records.waiting(self._target.id))
-        await self._move(delivery_rules.released(self._cursor))
+        await self._move(_released(self._cursor))
 
     async def _tell(self, entry: Entry, event: Event | None) -> None:
         delivery = Delivery(
@@ -228,7 +246,7 @@ class Worker:
         attempts = delivery.attempts + 1
         again = None
         if not outcome.is_final:
-            again = delivery_rules.next_try_ms(attempts, self._clock.now(), self._random())
+            again = next_try_ms(attempts, self._clock.now(), self._random())
         self._log_failure(outcome, attempts, is_dead=again is None)
         failed = replace(delivery, attempts=attempts, last_error=outcome.error)
         if again is not None:
@@ -246,8 +264,8 @@ class Worker:
 
     async def _send(self, message: Message) -> Outcome:
         now = await self._lease_now()
-        if delivery_rules.needs_renewal(self._cursor, now):
-            await self._move(delivery_rules.taken_by(self._node, self._cursor, now))
+        if needs_renewal(self._cursor, now):
+            await self._move(taken_by(self._node, self._cursor, now))
         # A virtual clock does not wait for the network.
         self._alarm.close()
         try:
@@ -285,3 +303,46 @@ class Worker:
 
     def _soon(self, in_ms: int) -> Instant:
         return later(self._clock.now(), in_ms)
+
+
+def next_try_ms(attempts: int, now: Instant, random_number: float) -> Instant | None:
+    """Return when to try again after `attempts` failures, or None. `random_number` is in [0, 1)."""
+    assert attempts >= 1
+    if attempts > len(PAUSES_MS):
+        return None
+    spread = 1 + JITTER * (2 * random_number - 1)
+    return later(now, round(PAUSES_MS[attempts - 1] * spread))
+
+
+def may_want(filters: Filters, entry: Entry) -> bool:
+    """Return whether the filters accept the kind and scope. Then `wants` must check the event."""
+    if kind_of(entry.transition) not in filters.kinds:
+        return False
+    return not filters.scopes or any(is_meant(entry.scope_id, name) for name in filters.scopes)
+
+
+def wants(filters: Filters, event: Event | None) -> bool:
+    """Return whether the filters accept the event. Filters by type or source never accept None."""
+    if filters.types and (event is None or event.type not in filters.types):
+        return False
+    return not filters.sources or (event is not None and event.source in filters.sources)
+
+
+def is_free_for(node: str, cursor: Cursor, now: Instant) -> bool:
+    """Return whether `node` may take the cursor. A lease that ends too late is ignored: the clock
+    was set back after it was written.
+    """
+    left_ms = cursor.lease_until_ms - now
+    return cursor.node in {"", node} or not 0 < left_ms <= 2 * LEASE_MS
+
+
+def taken_by(node: str, cursor: Cursor, now: Instant) -> Cursor:
+    return replace(cursor, node=node, lease_until_ms=later(now, LEASE_MS))
+
+
+def _released(cursor: Cursor) -> Cursor:
+    return Cursor(position=cursor.position)
+
+
+def needs_renewal(cursor: Cursor, now: Instant) -> bool:
+    return cursor.lease_until_ms - now < LEASE_MS // 2

@@ -1,11 +1,14 @@
-"""The formats of a log line: for people, and JSON. A commit has a line for each transition."""
+"""The log has a line for each transition and for each problem, for people or as JSON."""
 
+import asyncio
 import json
 import logging
 import re
+import sys
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TextIO
 
 from fairwarning.core.instants import Instant, format_rfc3339
 from fairwarning.core.journal_text import listed, sentence
@@ -13,8 +16,23 @@ from fairwarning.core.model import Actor, EventId, Scope
 from fairwarning.core.transitions import HOUSEKEEPING, Scheduled, Transition
 from fairwarning.engine.protocols import Receipt
 
+FORMATS = ("human", "json")
+
 _log = logging.getLogger("fairwarning.transitions")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+
+
+def set_up(form: str, level: str) -> None:
+    """Sends all log lines to standard error. `form` is one of FORMATS."""
+    handler = BufferedHandler(sys.stderr)
+    handler.setFormatter(JsonFormatter() if form == "json" else HumanFormatter())
+    # Our lines show neither thread nor process, and to look them up would cost time for each line.
+    logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
+    logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
+    for noisy in ("httpx", "httpcore", "apprise", "asyncio"):
+        logging.getLogger(noisy).setLevel(logging.WARNING)
+    # uvicorn's warnings are about bad requests, and those clients get an error as the answer.
+    logging.getLogger("uvicorn").setLevel(logging.ERROR)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,3 +122,56 @@ def _at(record: logging.LogRecord) -> str:
 def _one_line(text: str) -> str:
     """Escapes control characters, so that no caller can add a false line to the log."""
     return _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
+
+class BufferedHandler(logging.StreamHandler[TextIO]):
+    """Buffers lines of level INFO and below until the event loop's next iteration. A line above
+    INFO, or from outside an event loop, is written at once.
+
+    A commit for sixty callers has about two hundred lines. To write them one by one would cost
+    the server more than the commit itself.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        super().__init__(stream)
+        self._texts: list[str] = []
+        self._flushing_loop: asyncio.AbstractEventLoop | None = None
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            text = self.format(record)
+        except Exception:
+            self.handleError(record)
+            return
+        if text:
+            self._texts.append(text)
+        if record.levelno > logging.INFO or not self._flushes_later():
+            self.flush()
+
+    def flush(self) -> None:
+        self.acquire()
+        try:
+            self._write_out()
+        finally:
+            self.release()
+
+    def _write_out(self) -> None:
+        self._flushing_loop = None
+        texts, self._texts = self._texts, []
+        if not texts:
+            return
+        # If the log cannot be written, the failure cannot be logged either.
+        with suppress(OSError, ValueError):
+            self.stream.write("".join(f"{text}{self.terminator}" for text in texts))
+            self.stream.flush()
+
+    def _flushes_later(self) -> bool:
+        """Plans a flush and returns True. Outside an event loop it only returns False."""
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            return False
+        if self._flushing_loop is not loop:
+            self._flushing_loop = loop
+            loop.call_soon(self.flush)
+        return True

@@ -15,7 +15,7 @@ from fairwarning.core.instants import Instant
 from fairwarning.core.model import EventType, NodeId, Scope, operator_actor
 from fairwarning.core.transitions import Activated, DocumentChanged, Forgotten
 from fairwarning.engine.protocols import Receipt
-from fairwarning.logs.buffered_handler import BufferedHandler
+from fairwarning.logs import BufferedHandler
 from tests.core.builders import E1, T0, names, web
 
 
