@@ -82,7 +82,7 @@ async def ours(url: str, work: list[tuple[Scope, EventId]], folder: str) -> floa
     store = make_store(url, clock)
     await store.open()
     engine = make_engine(store, clock)
-    metrics = Metrics(lambda: 0)
+    metrics = Metrics(dict)
     engine.observe(log_commit)
     engine.observe(lambda receipt, _by, _why, took_s: metrics.note_commit(receipt, took_s))
     server = await make_metadata_server(

@@ -1,8 +1,9 @@
 """This module makes the objects of a server. Only here are the concrete classes chosen."""
 
+import contextlib
 import secrets
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from platformdirs import user_data_path
@@ -23,7 +24,7 @@ from fairwarning.engine.rollouts import Rollouts
 from fairwarning.engine.service import Engine, Rules
 from fairwarning.metadata.endpoint_state import EndpointState
 from fairwarning.metadata.handlers import Handlers
-from fairwarning.metadata.server import MetadataServer
+from fairwarning.metadata.server import MetadataServer, open_socket
 from fairwarning.metadata.settings import EndpointRules
 from fairwarning.notifications.dispatcher import Notifications
 from fairwarning.notifications.sender import NetworkSender
@@ -121,7 +122,11 @@ async def make_metadata_server(
     """Return a server that is bound, but does not accept requests yet. Raises OSError."""
     views = await engine.show()
     handlers = Handlers(engine, views, store, clock, rules)
-    return MetadataServer(EndpointState(views, handlers, rules, faults or Faults(clock)), addresses)
+    state = EndpointState(views, handlers, rules, faults or Faults(clock))
+    with contextlib.ExitStack() as on_error:
+        opened = [on_error.enter_context(open_socket(*each)) for each in addresses]
+        on_error.pop_all()
+    return MetadataServer(state, opened)
 
 
 def make_control(
@@ -157,7 +162,9 @@ def make_control(
     )
 
 
-def make_control_app(control: Control, *, needs_token: bool, count_polls: Callable[[], int]) -> App:
+def make_control_app(
+    control: Control, *, needs_token: bool, count_polls: Callable[[], Mapping[str, int]]
+) -> App:
     def pages(dispatch: Dispatch) -> Sequence[BaseRoute]:
         return Portal(control, dispatch, ROUTES, PAGES, needs_token=needs_token).routes()
 

@@ -36,6 +36,7 @@ from fairwarning.operator_api.own_certificate import CannotCertify, OwnCertifica
 from fairwarning.operator_api.routes.clock import resume_clock, save_position
 from fairwarning.operator_api.server import ControlServer, Tls, bound, url_of
 from fairwarning.starter_fleet import STARTER_FLEET
+from fairwarning.workers.engine_server import EngineServer
 
 Address = tuple[str, int]
 _log = logging.getLogger(__name__)
@@ -63,6 +64,19 @@ class NotOnThisMachine(Exception):
             "Azure's clients elsewhere use the control plane itself: give --control, "
             "--tls-certificate and --tls-key"
         )
+
+
+class WorkerSockets(NamedTuple):
+    """The sockets that the supervisor has opened for the engine's process."""
+
+    workers: socket.socket
+    """The Unix socket on which workers call."""
+    urls: list[str]
+    """The URLs of the metadata endpoint, which the workers serve."""
+    control: socket.socket
+    azure: socket.socket | None
+    azure_trouble: str = ""
+    """Why the optional socket for Azure's clients could not be opened."""
 
 
 class _Extra(NamedTuple):
@@ -100,6 +114,8 @@ class NodeSettings:
     """The fleet that is applied at the start. None leaves the fleet as it is in the store."""
     makes_starter_fleet: bool = True
     """Whether an empty store gets the starter fleet if `fleet` is None."""
+    sockets: WorkerSockets | None = None
+    """The sockets of a node with workers. None means that this process does everything."""
 
 
 class Node:
@@ -124,6 +140,7 @@ class Node:
         self.faults = Faults(self.clock, settings.seed)
         self.requests = Requests()
         self._metadata: MetadataServer | None = None
+        """The endpoint of this process. It is None if workers are the endpoint."""
         self.has_starter_fleet = False
         self.metadata_urls: list[str] = []
         self.control_url = ""
@@ -174,9 +191,8 @@ class Node:
         exits.push_async_callback(self.engine.stop)
         if isinstance(self.clock, VirtualClock):
             await resume_clock(self.clock, self.store)
-        server = await self._bind_metadata()
+        server = await self._make_endpoint()
         exits.push_async_callback(server.stop)
-        self._metadata = server
         self.metadata_urls = server.urls
         self._note_requests(server)
         listener = self._bind(settings.control, "--control")
@@ -221,7 +237,7 @@ class Node:
         if isinstance(self.clock, VirtualClock) and settings.clock_speed:
             self._set_going(self.clock, settings.clock_speed)
 
-    def _note_requests(self, server: MetadataServer) -> None:
+    def _note_requests(self, server: MetadataServer | EngineServer) -> None:
         hear = record_requests(self.requests)
 
         def switch(is_on: bool) -> None:
@@ -244,6 +260,12 @@ class Node:
             await save_position(clock.now(), self.store, by=ENGINE)
 
     def _bind(self, address: Address, option: str) -> socket.socket:
+        opened = self._settings.sockets
+        if opened is not None:
+            found = opened.control if option == "--control" else opened.azure
+            if found is None:
+                raise CannotListen(OSError(0, opened.azure_trouble), option)
+            return found
         try:
             listener = bound(*address)
         except OSError as problem:
@@ -272,9 +294,16 @@ class Node:
         self.azure_url = self.control_url if self._settings.tls is not None else ""
         return AzureListener(self.azure_url)
 
-    async def _bind_metadata(self) -> MetadataServer:
+    async def _make_endpoint(self) -> MetadataServer | EngineServer:
+        opened = self._settings.sockets
+        if opened is not None:
+            self.faults.has_workers = True
+            views = await self.engine.show()
+            return EngineServer(
+                opened.workers, opened.urls, self.engine, views, self.store, self.clock
+            )
         try:
-            return await boot.make_metadata_server(
+            self._metadata = await boot.make_metadata_server(
                 self.engine,
                 self.store,
                 self.clock,
@@ -284,6 +313,7 @@ class Node:
             )
         except OSError as problem:
             raise CannotListen(problem, "--metadata") from problem
+        return self._metadata
 
     async def _set_fleet(self) -> None:
         fleet = self._settings.fleet

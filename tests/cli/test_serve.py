@@ -15,7 +15,7 @@ import pytest
 from click.testing import CliRunner
 
 from fairwarning.cli.main import main
-from fairwarning.cli.serve import _shown
+from fairwarning.cli.ready_message import shown_store
 from tests.support.patience import HANG_S
 from tests.support.processes import running
 
@@ -222,7 +222,7 @@ def test_the_demo_is_shown_to_people_and_to_scripts() -> None:
 
 
 def test_the_store_is_named_without_its_secrets() -> None:
-    assert _shown("postgresql://me:secret@db.example/fw?password=secret") == (
+    assert shown_store("postgresql://me:secret@db.example/fw?password=secret") == (
         "postgresql://db.example/fw"
     )
-    assert _shown("sqlite:////srv/a@b.db") == "/srv/a@b.db"
+    assert shown_store("sqlite:////srv/a@b.db") == "/srv/a@b.db"

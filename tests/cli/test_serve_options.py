@@ -22,15 +22,15 @@ class Serve:
         module = import_module("fairwarning.cli.serve")
         self.made: list[NodeSettings] = []
         self.is_json = False
+        self.workers = 0
 
-        def keep(settings: NodeSettings, *, as_json: bool) -> None:
+        def keep(settings: NodeSettings, workers: int, *, as_json: bool) -> None:
             self.made.append(settings)
+            self.workers = workers
             self.is_json = as_json
 
-        monkeypatch.setattr(module, "_serve", keep)
-        monkeypatch.setattr(module.uvloop, "run", lambda _: None)
+        monkeypatch.setattr(module, "_run", keep)
         monkeypatch.setattr(module.logs, "set_up", lambda *_: None)
-        monkeypatch.setattr(module, "raise_file_limit", lambda: None)
 
     def __call__(self, *options: str, **environment: str) -> NodeSettings:
         result = self.tried(*options, **environment)
@@ -190,3 +190,10 @@ def test_the_newest_version_of_the_endpoint_is_set(serve: Serve) -> None:
     refused = serve.tried("--newest-version", "2024-07-10")
     assert refused.exit_code == 2
     assert "2020-07-01" in refused.stderr
+
+
+def test_the_number_of_workers_is_set(serve: Serve, tmp_path: Path) -> None:
+    serve("--workers", "3", "--store", f"sqlite:///{tmp_path}/fw.db")
+    assert serve.workers == 3
+    serve()
+    assert serve.workers == 0

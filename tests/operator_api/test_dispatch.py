@@ -38,7 +38,7 @@ async def test_only_a_server_that_stops_answers_for_what_was_cancelled(is_stoppi
         "headers": [(b"host", b"localhost")],
         "server": ("localhost", 80),
     }
-    dispatch = Dispatch(node(SharedStore(VirtualClock())), Metrics(lambda: 0), needs_token=False)
+    dispatch = Dispatch(node(SharedStore(VirtualClock())), Metrics(dict), needs_token=False)
     asked = asyncio.create_task(dispatch.run(route, Request(scope)))
     await is_at_work.wait()
     if is_stopping:

@@ -54,7 +54,7 @@ def committed(*transitions: Transition) -> Receipt:
 async def test_a_start_is_late_more_than_a_second_after_it_was_due(
     late_ms: int, cause: StartCause, count: int
 ) -> None:
-    metrics = Metrics(lambda: 0)
+    metrics = Metrics(dict)
     at = later(NOT_BEFORE, late_ms)
     metrics.note_commit(committed(Started(event_id=REBOOT.id, cause=cause, at_ms=at)), 0.1)
     text = await rendered(metrics)
@@ -67,7 +67,7 @@ async def test_a_start_is_late_more_than_a_second_after_it_was_due(
 
 
 async def test_an_approval_is_measured_from_the_announcement() -> None:
-    metrics = Metrics(lambda: 7, lambda: 2)
+    metrics = Metrics(lambda: {"": 7}, lambda: 2)
     approved = Approved(event_id=REBOOT.id, by=ME, at_ms=later(T0, MINUTE_MS))
     metrics.note_commit(committed(approved), 0.1)
     text = await rendered(metrics)
@@ -85,7 +85,7 @@ async def test_time_matters_now_while_something_is_overdue(
 ) -> None:
     scopes = tuple(ScopeId(f"s{n}") for n in range(overdue))
     due = Due(now_ms=T0, scope_ids=scopes, next_deadline_ms=next_ms)
-    text = await rendered(Metrics(lambda: 0), due, lag_s=4.5)
+    text = await rendered(Metrics(dict), due, lag_s=4.5)
     assert value(text, "fairwarning_next_deadline_timestamp_seconds") == deadline_ms / 1000
     assert value(text, "fairwarning_overdue_scopes") == overdue
     assert value(text, "fairwarning_documents_age_seconds") == 4.5

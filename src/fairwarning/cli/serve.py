@@ -1,23 +1,22 @@
 """`fairwarning serve` runs the whole service in one process."""
 
-import asyncio
-import json
 import os
 import resource
-import signal
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import click
 import uvloop
 
-from fairwarning import __version__, logs
-from fairwarning.boot import BadStoreUrl, default_store_url
+from fairwarning import logs
+from fairwarning.boot import default_store_url
 from fairwarning.cli.click_types import Number, host_and_port
-from fairwarning.cli.common_options import DEFAULT_URL
-from fairwarning.cli.garbage import ShortCollections
+from fairwarning.cli.ready_message import tell_ready
+from fairwarning.cli.run_node import CANNOT_START, run_node
 from fairwarning.cli.serve_config import read_config
+from fairwarning.cli.serve_workers import WORKERS_MAX, serve_with_workers
 from fairwarning.cli.times import NotATime, parse_duration_ms
 from fairwarning.common.command_errors import Problem, bad_file
 from fairwarning.common.text_files import read_text
@@ -25,11 +24,9 @@ from fairwarning.core.api_versions import BY_NAME
 from fairwarning.core.instants import DAY_MS, MINUTE_MS, SECOND_MS
 from fairwarning.core.limits import OPERATIONS_PENDING_MAX, Timing
 from fairwarning.core.refusals import Refused
-from fairwarning.core.resources import expand
 from fairwarning.core.roster import refuse_address
 from fairwarning.drivers import DRIVER_CATALOGUE
-from fairwarning.engine.clocks import SPEED_MAX, VirtualClock
-from fairwarning.engine.protocols import Store, StoreDown
+from fairwarning.engine.clocks import SPEED_MAX
 from fairwarning.engine.service import Rules
 from fairwarning.fleet_file.model import Fleet
 from fairwarning.fleet_file.problems import FleetProblem
@@ -37,22 +34,12 @@ from fairwarning.fleet_file.read import read_toml
 from fairwarning.logs import FORMATS
 from fairwarning.metadata.identity import is_loopback
 from fairwarning.metadata.settings import ACTIVATION_DELAY_S_MAX, EndpointRules
-from fairwarning.node import CannotListen, Node, NodeSettings, NotOnThisMachine, TlsNeeded
-from fairwarning.operator_api.own_certificate import CannotCertify
-from fairwarning.operator_api.server import BadCertificate, Tls
-from fairwarning.starter_fleet import STARTER_FLEET
+from fairwarning.node import NodeSettings
+from fairwarning.operator_api.server import Tls
+from fairwarning.workers.children import CannotStart
 
 _IDLE_DAYS_MAX = 366  # A year; longer would mean never.
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
-_POLL = "/vm/{}/metadata/scheduledevents?api-version=2020-07-01"
-_KEPT_VIRTUAL = (
-    "warning: the clock is virtual and the store is kept, so its history will have times that the "
-    "real clock has not reached; use --store memory: to rehearse"
-)
-_CANNOT_START = (
-    BadCertificate, BadStoreUrl, CannotCertify, CannotListen, NotOnThisMachine, Refused, StoreDown,
-    TlsNeeded,
-)  # fmt: skip
 _EXAMPLES = """\b
 Examples:
   fairwarning serve
@@ -188,6 +175,15 @@ def _duration_ms(value: str) -> int:
     metavar="N",
     help="Use a virtual clock that runs by itself, N times as fast as the real one.",
 )
+@click.option(
+    "--workers",
+    type=click.IntRange(0, WORKERS_MAX),
+    default=0,
+    show_default=True,
+    metavar="N",
+    help="How many more processes answer the polls of instances, one for each core that is to "
+    "be used. 0 runs everything in one process.",
+)
 @click.option("--empty", is_flag=True, help="Do not create the starter fleet in an empty store.")
 @click.option(
     "--activation-delay",
@@ -314,6 +310,7 @@ def serve(
     clock: str,
     clock_speed: float | None,
     store_url: str | None,
+    workers: int,
     empty: bool,
     delay_s: int,
     idle_ms: int,
@@ -342,10 +339,11 @@ def serve(
         proxy_secret=_proxy_secret(proxies),
         proxy_addresses=frozenset(proxies),
     )
-    if (certificate is None) != (key is None):
-        raise click.UsageError("--tls-certificate and --tls-key belong together; give both")
+    tls, timing = _tls(certificate, key), Timing(idle_ms=idle_ms, lease_ms=lease_ms)
     if azure is not None and no_azure:
         raise click.UsageError("--azure and --no-azure exclude each other; give one")
+    if workers:
+        _refuse_for_workers(store_url, has_own_time=clock == "virtual" or bool(clock_speed))
     logs.set_up(log_format, log_level)
     try:
         settings = NodeSettings(
@@ -353,13 +351,10 @@ def serve(
             metadata=list(addresses),
             control=control,
             rules=rules,
-            engine_rules=Rules(
-                timing=Timing(idle_ms=idle_ms, lease_ms=lease_ms),
-                operations_pending_max=operations_max,
-            ),
+            engine_rules=Rules(timing=timing, operations_pending_max=operations_max),
             is_clock_virtual=clock == "virtual",
             clock_speed=clock_speed or 0,
-            tls=None if certificate is None or key is None else Tls(certificate, key),
+            tls=tls,
             public_url=public_url,
             azure=azure or (None if no_azure or certificate else _next_to(control)),
             is_azure_optional=azure is None,
@@ -367,10 +362,35 @@ def serve(
             fleet=None if fleet_file is None else read_fleet(fleet_file),
             makes_starter_fleet=not empty,
         )
-        raise_file_limit()
-        uvloop.run(_serve(settings, as_json=as_json))
-    except _CANNOT_START as problem:
+        _run(settings, workers, as_json=as_json)
+    except (*CANNOT_START, CannotStart) as problem:
         raise Problem(str(problem)) from None
+
+
+def _tls(certificate: Path | None, key: Path | None) -> Tls | None:
+    """Return the files of TLS, or None without both. Raises `click.UsageError` for only one."""
+    if (certificate is None) != (key is None):
+        raise click.UsageError("--tls-certificate and --tls-key belong together; give both")
+    return None if certificate is None or key is None else Tls(certificate, key)
+
+
+def _refuse_for_workers(store_url: str | None, *, has_own_time: bool) -> None:
+    """Raise `click.UsageError` if this server cannot have workers."""
+    if has_own_time:
+        raise click.UsageError("--workers needs the system's clock; leave --clock out")
+    if store_url == "memory:":
+        raise click.UsageError(
+            "--workers needs a store that outlives a process; use sqlite:///PATH"
+        )
+
+
+def _run(settings: NodeSettings, workers: int, *, as_json: bool) -> None:
+    raise_file_limit()
+    on_ready = partial(tell_ready, store_url=settings.store_url, as_json=as_json)
+    if workers:
+        serve_with_workers(settings, workers, on_ready)
+    else:
+        uvloop.run(run_node(settings, on_ready))
 
 
 def _next_to(control: tuple[str, int]) -> tuple[str, int] | None:
@@ -395,81 +415,6 @@ def _proxy_secret(proxies: tuple[str, ...]) -> str:
         except Refused as refused:
             raise click.UsageError(f"--proxy: {refused}") from None
     return secret if proxies else ""
-
-
-async def _serve(settings: NodeSettings, *, as_json: bool) -> None:
-    stopping = asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, stopping.set)
-    async with Node(settings) as node:
-        poll = None if as_json else await _example(node.store)
-        ShortCollections().begin()
-        _tell_ready(node, settings.store_url, poll, as_json=as_json)
-        await stopping.wait()
-
-
-async def _example(store: Store) -> str | None:
-    """Return the path of a poll of any instance, or None if the fleet is empty."""
-    for scope in await store.scopes(limit=100):
-        for instance in scope.roster.live:
-            return _POLL.format(instance.name)
-    return None
-
-
-def _shown(store_url: str) -> str:
-    """Return the URL of the store without user, password and parameters."""
-    if not store_url.startswith("postgres"):
-        return store_url.removeprefix("sqlite:///")
-    parts = urlsplit(store_url)
-    return f"postgresql://{parts.hostname or ''}{parts.path}"
-
-
-def _program(control_url: str) -> str:
-    """Return the shell words that call this program as a client of this server."""
-    name = os.environ.get("FAIRWARNING_PROGRAM", "fairwarning")
-    return name if control_url == DEFAULT_URL else f"FAIRWARNING_URL={control_url} {name}"
-
-
-def _tell_ready(node: Node, store_url: str, poll: str | None, *, as_json: bool) -> None:
-    urls, program = node.metadata_urls, _program(node.control_url)
-    if isinstance(node.clock, VirtualClock) and store_url != "memory:":
-        click.echo(_KEPT_VIRTUAL, err=True)
-    if node.azure_trouble:
-        click.echo(f"Azure's clients are not listened to: {node.azure_trouble}", err=True)
-    if as_json:
-        azure = node.azure_url or None
-        ready = {"ready": True, "metadata": urls, "control": node.control_url, "azure": azure}
-        click.echo(json.dumps(ready))
-        return
-    click.echo(f"Fairwarning {__version__}, store {_shown(store_url)}")
-    if node.has_starter_fleet:
-        scopes = (scope for each in STARTER_FLEET for scope in expand(each))
-        names = ", ".join(name for scope in scopes for name in scope.roster.instances)
-        click.echo("The store was empty, so it got a starter fleet to rehearse with (--empty for")
-        click.echo(f"none): {names}.")
-    if poll is None:
-        click.echo("The fleet is empty, so nobody can ask. Declare one from another terminal:")
-        click.echo(f"  {program} fleet apply FILE")
-    elif is_loopback(urlsplit(urls[0]).hostname or ""):
-        click.echo("Ask as one of its machines, from another terminal:")
-        click.echo(f"  curl -H Metadata:true '{urls[0]}{poll}'")
-        click.echo("Announce something to it, and look on:")
-        click.echo(f"  {program} schedule Reboot {poll.split('/')[2]}")
-        click.echo(f"  {program} watch")
-    elif node.has_starter_fleet:
-        click.echo("None of its machines has an address, so nobody is known on this listener; it")
-        click.echo("can be asked on a loopback address.")
-    if is_loopback(urlsplit(node.azure_url).hostname or ""):
-        click.echo(f"Set up Azure's own az for {node.azure_url}: {program} azure-setup")
-    if isinstance(node.clock, VirtualClock):
-        speed = node.clock.speed
-        does = f"runs {speed:g} times as fast as the real one" if speed else "stands still"
-        click.echo(f"The clock is virtual and {does}; move it:")
-        click.echo(f"  {program} clock advance 15m")
-    if node.control_url.startswith("https:"):
-        click.echo("The control plane asks for tokens; docs/access.md says how to make the first.")
-    click.echo(f"Open the portal in a browser: {node.control_url}/")
-    click.echo(f"ready {' '.join(urls)} control {node.control_url}")
 
 
 def raise_file_limit() -> None:

@@ -18,6 +18,14 @@ class TooManyFaults(Exception):
         super().__init__(f"{FAULTS_MAX} faults are set already; clear some first")
 
 
+class NoFaultsHere(Exception):
+    def __init__(self) -> None:
+        super().__init__(
+            "this server has workers, and faults need one process that counts what they strike; "
+            "start a server without --workers to rehearse"
+        )
+
+
 class Faults:
     """The faults that are set. They are tried in order, and at most one strikes each request."""
 
@@ -28,6 +36,8 @@ class Faults:
         self._listeners: list[Callable[[Sequence[Fault]], None]] = []
         self.struck: dict[str, int] = {}
         """How many requests each kind of fault has struck since the start."""
+        self.has_workers = False
+        """Whether other processes answer the requests, so that no fault can be set."""
 
     def listen(self, listener: Callable[[Sequence[Fault]], None]) -> None:
         """Call the listener with the list of faults, now and whenever the list may have changed."""
@@ -35,6 +45,8 @@ class Faults:
         listener([*self._set.values()])
 
     def set(self, fault: Fault) -> Fault:
+        if self.has_workers:
+            raise NoFaultsHere
         self._sweep()
         if len(self._set) >= FAULTS_MAX:
             raise TooManyFaults

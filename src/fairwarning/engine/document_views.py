@@ -30,7 +30,7 @@ from fairwarning.core.model import InstanceName, Roster, Scope, ScopeId
 from fairwarning.core.refusals import Refused
 from fairwarning.core.scope_names import resource_of
 from fairwarning.engine.address_index import AddressIndex
-from fairwarning.engine.protocols import Entry, Receipt, Signal, Store, StoreDown
+from fairwarning.engine.protocols import DocumentStore, Entry, Receipt, Signal, StoreDown
 from fairwarning.engine.rereads import Rereads, batches
 from fairwarning.engine.scope_view import Member, View
 from fairwarning.engine.step_back import StepBack, must_begin_anew
@@ -57,7 +57,7 @@ class Summary(NamedTuple):
 class Views:
     """The views of the whole fleet, by address and by name."""
 
-    def __init__(self, store: Store, begin_anew: BeginsAnew) -> None:
+    def __init__(self, store: DocumentStore, begin_anew: BeginsAnew) -> None:
         self._store = store
         self.may_lag = store.is_shared
         """Whether another node may have shown a document that this node does not have yet."""
@@ -86,12 +86,22 @@ class Views:
         self.on_contradiction: Callable[[], None] = lambda: None
         self.on_news: Callable[[ScopeId, int], None] = lambda _, __: None
         """A function that is called with the scope id and the new revision when a view changes."""
+        self.on_shown: Callable[[Scope], None] = lambda _: None
+        """A function that is called with each scope that is shown from now on."""
+        self.on_era: Callable[[StepBack], None] = lambda _: None
+        """A function that is called when a new era begins."""
 
     async def load(self) -> None:
-        """Read all scopes once, at the start."""
+        """Read all scopes, at the start or after some changes may have been missed."""
+        doubtful: list[ScopeId] = []
         async for page in self._stored(PAGE_SCOPES_MAX):
             for scope in page:
+                view = self._views.get(scope.id)
+                if view is not None and scope.revision <= view.revision and not view.is_of(scope):
+                    doubtful.append(scope.id)
                 await self._take(scope, self._era)
+        # Each is either newer here than in the page, or the store has stepped back.
+        await self.refresh(*doubtful)
 
     async def close(self) -> None:
         await self._rereads.close()
@@ -155,6 +165,7 @@ class Views:
         self._era += 1
         self._step_back = step_back.joined(self._step_back)
         self.contradicted.clear()
+        self.on_era(step_back)
 
     async def reload(self) -> None:
         """Read all scopes again after a step back. If it raises StoreDown, call it again."""
@@ -248,6 +259,7 @@ class Views:
         view.era, view.is_test = self._era, scope.roster.test
         self._enrol(view, scope.roster)
         view.put(scope, is_same_past=is_same_past)
+        self.on_shown(scope)
         return True
 
     def by_name(self, name: str) -> list[Member]:
@@ -338,6 +350,12 @@ class Views:
         view = self._views.get(scope_id)
         return view is not None and bool(view.is_asked or view.listeners)
 
+    def note_asked(self, scope_ids: Iterable[ScopeId]) -> None:
+        """Note that instances of these scopes have asked a worker."""
+        for scope_id in scope_ids:
+            if (view := self._views.get(scope_id)) is not None:
+                view.is_asked = True
+
     def asked(self) -> list[View]:
         """Return the views that were asked since the last note, or that have a waiting poll."""
         return [each for each in self._views.values() if each.is_asked or each.listeners]
@@ -366,13 +384,20 @@ class Views:
 
     def sample(self, now_s: float, since_s: float) -> None:
         """Update the polling rate of each instance that has polled since the last sample."""
+        for member, polls in self.take_polls():
+            member.last_s = now_s
+            member.per_minute = polls * 60 / since_s
+
+    def take_polls(self) -> list[tuple[Member, int]]:
+        """Return the instances that have polled since the last call, each with how often."""
+        found = []
         for members in self._members.values():
             for member in members.values():
                 polls = member.polls - member.sampled
                 if polls:
                     member.sampled = member.polls
-                    member.last_s = now_s
-                    member.per_minute = polls * 60 / since_s
+                    found.append((member, polls))
+        return found
 
     def member(self, scope_id: ScopeId, name: InstanceName) -> Member | None:
         return self._members.get(scope_id, {}).get(name)

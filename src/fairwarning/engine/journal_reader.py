@@ -13,7 +13,7 @@ from typing import NamedTuple
 from fairwarning.core.instants import Instant
 from fairwarning.core.model import ScopeId
 from fairwarning.core.transitions import kind_of
-from fairwarning.engine.protocols import START, Entry, Position, Store
+from fairwarning.engine.protocols import START, DocumentStore, Entry, Position
 
 MARKS_MAX = 100  # A store that steps back seldom loses more.
 
@@ -45,7 +45,7 @@ def mark_of(entry: Entry) -> Mark:
 
 class JournalReader:
     def __init__(
-        self, store: Store, after: Position = START, *, marks_max: int = MARKS_MAX
+        self, store: DocumentStore, after: Position = START, *, marks_max: int = MARKS_MAX
     ) -> None:
         self._store = store
         self._after = after

@@ -6,6 +6,7 @@ from typing import Any, NewType, Protocol, TypeVar
 
 from msgspec import Struct
 
+from fairwarning.core.commands import Command
 from fairwarning.core.decide import Change
 from fairwarning.core.instants import Instant
 from fairwarning.core.model import (
@@ -145,7 +146,59 @@ class Mark(Struct, frozen=True, kw_only=True):
 Listener = Callable[[Signal], None]
 
 
-class Store(Protocol):
+class DocumentStore(Protocol):
+    """The part of a store that is needed to show documents. A worker has no more of it."""
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether other nodes may write too. Then signals can be lost, and readers must poll."""
+
+    def listen(self, listener: Listener) -> None:
+        """Call `listener` in the event loop after each commit of this node or of another."""
+
+    async def read(self, scope_id: ScopeId) -> Scope:
+        """Return the scope. Raises Refused if the id is unknown."""
+
+    async def scopes(self, *, after: ScopeId | None = None, limit: int) -> list[Scope]:
+        """Return up to `limit` scopes after `after`, in the order of their ids."""
+
+    async def find_event(self, event_id: EventId) -> tuple[ScopeId, Event]:
+        """Return an event, finished or not, and its scope. Raises Refused if it is unknown."""
+
+    async def journal(
+        self,
+        *,
+        after: Position = START,
+        scope_id: ScopeId | None = None,
+        limit: int,
+        inclusive: bool = False,
+    ) -> list[Entry]:
+        """Return entries in commit order. A reader that continues at the last one misses none. With
+        `inclusive`, the entry at `after` itself is returned too, if it exists.
+        """
+
+    async def history(
+        self,
+        *,
+        before: Position | None = None,
+        scope_id: ScopeId | None = None,
+        event_id: EventId | None = None,
+        limit: int,
+    ) -> list[Entry]:
+        """Return entries of the journal, newest first. With `event_id`, only those of one event."""
+
+
+class Commands(Protocol):
+    """The part of an engine that carries out what instances ask for."""
+
+    async def submit(self, scope_id: ScopeId, command: Command, *, by: Actor) -> Receipt:
+        """Carry out and store the command. Raises Refused or StoreDown."""
+
+    async def check_past(self) -> None:
+        """Check whether the store has stepped back, and follow it. Raises StoreDown."""
+
+
+class Store(DocumentStore, Protocol):
     """The store keeps scopes and their journal. It makes no decisions. `tests/stores` tests what it
     must do.
 
@@ -153,16 +206,9 @@ class Store(Protocol):
     FenceBroken if a record of a fence has changed; it has then stored nothing.
     """
 
-    @property
-    def is_shared(self) -> bool:
-        """Whether other nodes may write too. Then signals can be lost, and readers must poll."""
-
     async def open(self) -> None: ...
 
     async def close(self) -> None: ...
-
-    def listen(self, listener: Listener) -> None:
-        """Call `listener` in the event loop after each commit of this node or of another."""
 
     async def create(
         self, scopes: Sequence[Scope], *, by: Actor, why: str = "", fences: Sequence[Fence] = ()
@@ -190,17 +236,8 @@ class Store(Protocol):
         is raised instead of waiting for another node.
         """
 
-    async def read(self, scope_id: ScopeId) -> Scope:
-        """Return the scope. Raises Refused if the id is unknown."""
-
     async def scope_ids(self, *, after: ScopeId | None = None, limit: int) -> list[ScopeId]:
         """Return the ids of up to `limit` scopes after `after`, in order."""
-
-    async def scopes(self, *, after: ScopeId | None = None, limit: int) -> list[Scope]:
-        """Return up to `limit` scopes after `after`, in the order of their ids."""
-
-    async def find_event(self, event_id: EventId) -> tuple[ScopeId, Event]:
-        """Return an event, finished or not, and its scope. Raises Refused if it is unknown."""
 
     async def locate(self, address: str) -> tuple[ScopeId, InstanceName] | None:
         """Return the scope and instance that have this address, or None."""
@@ -213,28 +250,6 @@ class Store(Protocol):
 
     async def end(self) -> Position:
         """Return the end of the journal, after which a reader gets all later commits."""
-
-    async def journal(
-        self,
-        *,
-        after: Position = START,
-        scope_id: ScopeId | None = None,
-        limit: int,
-        inclusive: bool = False,
-    ) -> list[Entry]:
-        """Return entries in commit order. A reader that continues at the last one misses none. With
-        `inclusive`, the entry at `after` itself is returned too, if it exists.
-        """
-
-    async def history(
-        self,
-        *,
-        before: Position | None = None,
-        scope_id: ScopeId | None = None,
-        event_id: EventId | None = None,
-        limit: int,
-    ) -> list[Entry]:
-        """Return entries of the journal, newest first. With `event_id`, only those of one event."""
 
     async def events(
         self, choice: Choice, *, before: Mark | None = None, limit: int

@@ -159,6 +159,14 @@ class Connection(ExpiringConnection, asyncio.Protocol):
         elif not self._is_busy and self.transport is not None:
             self.transport.close()
 
+    def end_held_poll_early(self) -> None:
+        """Answer a held poll as if its time were over, and close. The client then polls again."""
+        held = self._held_poll
+        if held is not None:
+            held.cancel()
+            held.closes = True
+            self.end_held_poll(held, False, self.find_caller(held.request) is held.member)
+
     def expire(self) -> None:
         if self.transport is not None:
             self.transport.abort()
@@ -230,7 +238,7 @@ class Connection(ExpiringConnection, asyncio.Protocol):
             self.transport.write(_CONTINUE)
 
     def _handle(self, received: ReceivedRequest) -> None:
-        closes = not received.keeps_alive
+        closes = not received.keeps_alive or self._state.is_ending
         request = parse_request(received.head, self._state.rules)
         if isinstance(request, Response):
             self._state.tell_refused(received.head, request)

@@ -43,6 +43,7 @@ class OpenConnections:
     def __init__(self) -> None:
         self._open: set[Connection] = set()
         self._counts: dict[str, int] = {}
+        self._emptied = asyncio.Event()
 
     def __iter__(self) -> Iterator["Connection"]:
         return iter(self._open)
@@ -74,6 +75,14 @@ class OpenConnections:
         """Remove a connection, and reduce the count of its address."""
         self._open.discard(connection)
         self.release(connection.address)
+        if not self._open:
+            self._emptied.set()
+
+    async def emptied(self) -> None:
+        """Return when no connection is open."""
+        while self._open:
+            self._emptied.clear()
+            await self._emptied.wait()
 
 
 class EndpointState:
@@ -106,6 +115,8 @@ class EndpointState:
         # A known poll is answered without parsing, so it would miss the faults if it stayed known.
         faults.listen(lambda _: self._forget_polls())
         self._tasks: set[asyncio.Task[None]] = set()
+        self.is_ending = False
+        """Whether each connection ends with its next response."""
 
     @property
     def must_inspect(self) -> bool:
@@ -177,7 +188,7 @@ class EndpointState:
 
     def remember_poll(self, raw: bytes, request: Request, *, closes: bool) -> None:
         """Remember that these bytes are this poll, unless every request must be parsed."""
-        if self.must_inspect:
+        if self.must_inspect or self.is_ending:
             return
         if self.known_polls.is_full:
             # Each real poller is known again after one parse, so a flood of others is harmless.
@@ -202,6 +213,14 @@ class EndpointState:
     def log_broken(self) -> None:
         """Log the exception that is being handled now. It is a bug of ours."""
         _log.exception("a request broke")
+
+    def end_soon(self) -> None:
+        """End each connection with its next response, and held polls now, with 304."""
+        self.is_ending = True
+        # A known poll is answered as if the connection went on, so no poll may stay known.
+        self._forget_polls()
+        for connection in list(self.connections):
+            connection.end_held_poll_early()
 
     async def close(self) -> None:
         """Answer held polls with 503, cancel all tasks, and end every connection."""

@@ -12,9 +12,8 @@ from fairwarning.core.model import EventId, ScopeId, instance_actor
 from fairwarning.core.refusals import Code, Refused
 from fairwarning.engine.clocks import SystemClock
 from fairwarning.engine.document_views import Views
-from fairwarning.engine.protocols import Alarm, Clock, Store, StoreDown
+from fairwarning.engine.protocols import Alarm, Clock, Commands, DocumentStore, StoreDown
 from fairwarning.engine.scope_view import Member, View
-from fairwarning.engine.service import Engine
 from fairwarning.metadata import instance_metadata as instances
 from fairwarning.metadata import responses
 from fairwarning.metadata.instance_metadata import INSTANCE_VERSIONS
@@ -47,7 +46,12 @@ class Handlers:
     """Answers the requests that need the store or the engine; `polls.py` answers the others."""
 
     def __init__(
-        self, engine: Engine, views: Views, store: Store, clock: Clock, rules: EndpointRules
+        self,
+        engine: Commands,
+        views: Views,
+        store: DocumentStore,
+        clock: Clock,
+        rules: EndpointRules,
     ) -> None:
         self._engine = engine
         self._views = views

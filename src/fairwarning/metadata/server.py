@@ -6,6 +6,7 @@ anything else, the socket becomes an ordinary transport with a `Connection`.
 """
 
 import asyncio
+import contextlib
 import errno
 import logging
 import socket
@@ -18,7 +19,7 @@ from fairwarning.metadata.identity import canonical, is_loopback
 from fairwarning.metadata.request_watchers import RefusalWatcher, Watcher
 from fairwarning.metadata.settings import CONNECTIONS_PER_ADDRESS_MAX, REMEMBERED_BYTES_MAX
 
-_BACKLOG = 4_096
+BACKLOG = 4_096
 """How many connections may wait to be accepted, such as those of a fleet that polls at once."""
 _ACCEPTS_AT_ONCE = 64
 """The most connections that are accepted before open connections get their turn."""
@@ -45,29 +46,44 @@ _Peer = tuple[str, int, int, int]
 _log = logging.getLogger(__name__)
 
 
+def open_socket(host: str, port: int, *, is_shared: bool = False) -> socket.socket:
+    """Return a bound socket that does not listen yet. Raises OSError. With `is_shared`, others may
+    be bound to the same address, and the kernel chooses one for each connection.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    opened = socket.socket(family, socket.SOCK_STREAM)
+    opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    if is_shared:
+        opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    if hasattr(socket, "TCP_DEFER_ACCEPT"):
+        opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_DEFER_ACCEPT, _DEFER_S)
+    try:
+        opened.bind((host, port))
+    except OSError as error:
+        opened.close()
+        raise OSError(error.errno, f"{host}:{port}: {error.strerror}") from error
+    opened.setblocking(False)
+    return opened
+
+
+def url_of(opened: socket.socket) -> str:
+    host, port = opened.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
 class Listener:
     """Accepts the connections to one address."""
 
-    def __init__(self, state: EndpointState, host: str, port: int) -> None:
+    def __init__(self, state: EndpointState, opened: socket.socket) -> None:
         self._state = state
         # These save a lookup for each known poll in `_serve`.
         self._known_polls = state.known_polls
         self._by_address = state.by_address
         self._ready = state.ready
-        family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        self._socket = socket.socket(family, socket.SOCK_STREAM)
-        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        if hasattr(socket, "TCP_DEFER_ACCEPT"):
-            self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_DEFER_ACCEPT, _DEFER_S)
-        try:
-            self._socket.bind((host, port))
-        except OSError as error:
-            self._socket.close()
-            raise OSError(error.errno, f"{host}:{port}: {error.strerror}") from error
-        self._socket.setblocking(False)
-        self._family = int(family)
-        self._is_v6 = family == socket.AF_INET6
+        self._socket = opened
+        self._family = int(opened.family)
+        self._is_v6 = opened.family == socket.AF_INET6
         self._accept: Callable[[], tuple[int, _Peer]] = self._socket._accept  # type: ignore[attr-defined]
         self._accepts = 1
         self._full_rounds = 0
@@ -84,11 +100,10 @@ class Listener:
 
     @property
     def url(self) -> str:
-        host, port = self.address
-        return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+        return url_of(self._socket)
 
     def start(self) -> None:
-        self._socket.listen(_BACKLOG)
+        self._socket.listen(BACKLOG)
         asyncio.get_running_loop().add_reader(self._socket.fileno(), self._accept_all)
 
     def stop(self) -> None:
@@ -213,24 +228,23 @@ class Listener:
 class MetadataServer:
     """All listeners of the endpoint, and the task that expires silent connections."""
 
-    def __init__(self, state: EndpointState, addresses: Sequence[tuple[str, int]]) -> None:
+    def __init__(self, state: EndpointState, opened: Sequence[socket.socket]) -> None:
+        """`opened` are bound sockets. They belong to the server from now on."""
         self._state = state
-        self._listeners: list[Listener] = []
+        self._listeners = [Listener(state, each) for each in opened]
         self._sweeper: asyncio.Task[None] | None = None
-        try:
-            for host, port in addresses:
-                self._listeners.append(Listener(state, host, port))
-        except OSError:
-            self._close_listeners()
-            raise
+        self.on_sample: Callable[[float, float], None] = state.views.sample
+        """A function that counts polls. It gets the time and the seconds since the last count."""
 
     @property
     def urls(self) -> list[str]:
         return [listener.url for listener in self._listeners]
 
-    def count_answers(self) -> int:
-        """Return how many responses were sent since the start."""
-        return self._state.polls.varying.count
+    def count_answers(self) -> dict[str, int]:
+        """Return how many responses were sent since the start, under the name of this process. It
+        is empty, because there is only one.
+        """
+        return {"": self._state.polls.varying.count}
 
     def watch(self, watcher: Watcher, *, hears_refused: bool = False) -> None:
         """Call the watcher for every request from now on. Then every poll is parsed."""
@@ -255,7 +269,7 @@ class MetadataServer:
         addresses = [listener.address for listener in self._listeners]
         self._close_listeners()
         # A socket that is bound and does not listen refuses connections, and keeps its port.
-        self._listeners = [Listener(self._state, host, port) for host, port in addresses]
+        self._listeners = [Listener(self._state, open_socket(*each)) for each in addresses]
         for connection in [*self._state.connections]:
             connection.expire()
 
@@ -264,15 +278,29 @@ class MetadataServer:
             listener.start()
         self._sweeper = asyncio.create_task(self._sweep())
 
+    async def drain(self, within_s: float) -> None:
+        """Accept no more connections, and return when the last one has ended or the time is over.
+
+        Each connection ends with its next response, so that no client loses a request.
+        """
+        await self._end_listeners()
+        self._state.end_soon()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(within_s):
+                await self._state.connections.emptied()
+
     async def stop(self) -> None:
-        listeners = self._listeners
-        self._close_listeners()
-        for listener in listeners:
-            await listener.settle()
+        await self._end_listeners()
         if self._sweeper is not None:
             self._sweeper.cancel()
             await asyncio.gather(self._sweeper, return_exceptions=True)
         await self._state.close()
+
+    async def _end_listeners(self) -> None:
+        listeners = self._listeners
+        self._close_listeners()
+        for listener in listeners:
+            await listener.settle()
 
     def _close_listeners(self) -> None:
         for listener in self._listeners:
@@ -288,5 +316,5 @@ class MetadataServer:
                 connection.sweep(now)
             if now - sampled_s >= SAMPLE_S:
                 now_s = self._state.handlers.now() / 1000
-                self._state.views.sample(now_s, now - sampled_s)
+                self.on_sample(now_s, now - sampled_s)
                 sampled_s = now

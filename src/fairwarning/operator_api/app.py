@@ -2,7 +2,7 @@
 
 import re
 import resource
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 
 import msgspec
@@ -94,7 +94,7 @@ class App:
         control: Control,
         *,
         needs_token: bool,
-        count_polls: Callable[[], int] = lambda: 0,
+        count_polls: Callable[[], Mapping[str, int]] = dict,
         pages: Callable[[Dispatch], Sequence[BaseRoute]] = lambda _: (),
     ) -> None:
         self.metrics = Metrics(count_polls, lambda: control.engine.step_backs)

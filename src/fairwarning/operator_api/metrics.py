@@ -10,7 +10,7 @@ import itertools
 import time
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import accumulate
 
 from prometheus_client import (
@@ -42,15 +42,15 @@ LATE_MS = 1_000
 class _Counts(Collector):
     """Plain integer counters, for frequent events: looking up a label each time is too slow."""
 
-    def __init__(self, count_polls: Callable[[], int], count_step_backs: Callable[[], int]) -> None:
+    def __init__(
+        self, count_polls: Callable[[], Mapping[str, int]], count_step_backs: Callable[[], int]
+    ) -> None:
         self._count_polls = count_polls
         self._count_step_backs = count_step_backs
         self.transitions: defaultdict[type[Transition], int] = defaultdict(int)
 
     def collect(self) -> Iterable[CounterMetricFamily]:
-        yield CounterMetricFamily(
-            "fairwarning_metadata_answers", "Answers of the metadata endpoint", self._count_polls()
-        )
+        yield self._answers()
         yield CounterMetricFamily(
             "fairwarning_store_step_backs",
             "How often the store was found to have lost some of its past",
@@ -63,11 +63,21 @@ class _Counts(Collector):
             family.add_metric([kind.__name__], count)
         yield family
 
+    def _answers(self) -> CounterMetricFamily:
+        name, about = "fairwarning_metadata_answers", "Answers of the metadata endpoint"
+        counts = self._count_polls()
+        if "" in counts:
+            return CounterMetricFamily(name, about, counts[""])
+        family = CounterMetricFamily(name, about, labels=["worker"])
+        for worker, count in counts.items():
+            family.add_metric([worker], count)
+        return family
+
 
 class Metrics:
     def __init__(
         self,
-        count_polls: Callable[[], int],
+        count_polls: Callable[[], Mapping[str, int]],
         count_step_backs: Callable[[], int] = lambda: 0,
     ) -> None:
         self.registry = registry = CollectorRegistry()

@@ -19,7 +19,7 @@ from fairwarning.core.faults import (
 from fairwarning.core.instants import Instant, format_optional, later
 from fairwarning.core.model import InstanceName
 from fairwarning.core.transitions import Noted
-from fairwarning.engine.active_faults import TooManyFaults
+from fairwarning.engine.active_faults import NoFaultsHere, TooManyFaults
 from fairwarning.operator_api.auth import Role
 from fairwarning.operator_api.context import Control
 from fairwarning.operator_api.parse_request import read_duration_ms, read_instant
@@ -84,6 +84,8 @@ async def create_fault(control: Control, call: Call[NoQuery, FaultBody]) -> Faul
         fault = control.faults.set(wanted)
     except TooManyFaults as problem:
         raise Problem(409, "too-many-faults", str(problem)) from None
+    except NoFaultsHere as problem:
+        raise Problem(409, "no-faults-here", str(problem)) from None
     note = Noted(subject=f"fault:{fault.id}", action="set", detail=describe_fault(fault))
     try:
         await _keep(control, call, note)

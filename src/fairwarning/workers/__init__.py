@@ -1,0 +1,1 @@
+"""Workers are processes that only answer polls. The engine's process feeds them with documents."""

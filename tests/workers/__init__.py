@@ -1,0 +1,1 @@
+"""Workers, the engine's process that feeds them, and their supervisor."""
