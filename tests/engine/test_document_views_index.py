@@ -103,7 +103,7 @@ def set_of(*sizes: int) -> list[Scope]:
     ("sizes", "groups"),
     [((0,), [0]), ((0, 0, 0), [0]), ((0, 2), [1]), ((2, 0), [0]), ((0, 1, 0, 1), [1, 3])],
 )
-def test_an_empty_scale_set_has_one_id_and_others_those_with_instances(
+async def test_an_empty_scale_set_has_one_id_and_others_those_with_instances(
     sizes: tuple[int, ...], groups: list[int]
 ) -> None:
     views = shown()
@@ -112,7 +112,7 @@ def test_an_empty_scale_set_has_one_id_and_others_those_with_instances(
         views.put(scope)
     assert views.ids() == [scopes[group].id for group in groups]
     assert [views.has_scope(each.id) for each in scopes] == [n in groups for n in range(len(sizes))]
-    assert views.summary()[:2] == (len(groups), sum(sizes))
+    assert (await views.summary())[:2] == (len(groups), sum(sizes))
 
 
 def test_a_removed_scale_set_has_no_id() -> None:
@@ -147,11 +147,11 @@ def test_a_scope_is_called_by_its_last_part_or_the_one_before_a_group() -> None:
     assert ends(views.scopes_called("db")) == ["availability-set/db"]
 
 
-def test_a_search_finds_ids_and_names_in_any_case_and_in_order() -> None:
+async def test_a_search_finds_ids_and_names_in_any_case_and_in_order() -> None:
     views = shown(a_set("Web", ["front-1"]), a_set("db", ["Front-2", "x"]), a_set("api", ["y"]))
-    assert ends(views.search("FRONT")) == ["availability-set/Web", "availability-set/db"]
-    assert ends(views.search("wEB")) == ["availability-set/Web"]
-    assert views.search("nothing") == []
+    assert ends(await views.search("FRONT")) == ["availability-set/Web", "availability-set/db"]
+    assert ends(await views.search("wEB")) == ["availability-set/Web"]
+    assert await views.search("nothing") == []
 
 
 async def test_names_are_found_in_any_case_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -182,13 +182,13 @@ def test_only_a_test_fleet_with_instances_counts_as_one() -> None:
     assert not views.has_test_scope()
 
 
-def test_a_sample_counts_the_polls_since_the_last_one() -> None:
+async def test_a_sample_counts_the_polls_since_the_last_one() -> None:
     views = shown(a_set("a", ["x", "y"]))
     (x,), (y,) = views.by_name("x"), views.by_name("y")
     x.polls = 30
     views.sample(now_s=100.0, since_s=15.0)
     assert (x.per_minute, x.last_s, y.per_minute, y.last_s) == (120.0, 100.0, 0.0, 0.0)
-    assert views.summary() == (1, 2, 1)
+    assert await views.summary() == (1, 2, 1)
     x.polls += 1
     views.sample(now_s=160.0, since_s=60.0)
     assert (x.per_minute, x.last_s) == (1.0, 160.0)

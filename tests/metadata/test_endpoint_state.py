@@ -57,9 +57,9 @@ async def test_only_who_wants_to_hear_of_refusals_does(rig: Rig) -> None:
 async def test_the_memory_of_who_was_told_is_bounded(
     rig: Rig, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lenient_post, "TOLD_MAX", 2)
+    monkeypatch.setattr(endpoint_state, "TOLD_MAX", 2)
     for last in (10, 11, 10, 12, 12, 10):
         await rig.ask(source=f"127.0.1.{last}", method="POST", headers={}, body=BODY)
-    said = [each.getMessage() for each in caplog.records if each.name == lenient_post.__name__]
+    said = [each.getMessage() for each in caplog.records if each.name == endpoint_state.__name__]
     names = [each.split()[3] for each in said]
     assert names == ["web-0", "web-1", "web-2", "web-0"]

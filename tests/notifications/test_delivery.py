@@ -9,7 +9,7 @@ from fairwarning.core.instants import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS
 from fairwarning.core.model import EventType
 from fairwarning.core.refusals import Code, Refused
 from fairwarning.core.webhook_signatures import signature_of
-from fairwarning.notifications import dispatcher, formats, worker
+from fairwarning.notifications import delivery, dispatcher, formats
 from fairwarning.notifications.formats import message_to
 from fairwarning.notifications.model import Filters, Message
 from fairwarning.notifications.records import NotificationRecords
@@ -292,11 +292,11 @@ async def test_a_bug_delays_messages_and_loses_none(
             raise RuntimeError("a bug")
         return await message_to(*given)
 
-    monkeypatch.setattr(worker, "message_to", stumble)
+    monkeypatch.setattr(delivery, "message_to", stumble)
     async with notification_rig() as rig, receiving() as receiver:
         await rig.webhook(await rig.node(), receiver.url, filters=Filters(kinds=("Scheduled",)))
         await rig.reboot("web-0")
-        await rig.pass_time(2 * worker.RECHECK_MS - 1)
+        await rig.pass_time(2 * delivery.RECHECK_MS - 1)
         assert receiver.requests == []
         await rig.pass_time(1)
         assert receiver.kinds == ["scheduled"]

@@ -5,9 +5,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from fairwarning.live_check.disturbances import _LATE_S, _READING_EVERY_S, watch
 
-from fairwarning.live_check import disturbances
+from fairwarning.live_check import rounds
+from fairwarning.live_check.rounds import _LATE_S, _READING_EVERY_S, watch
 
 
 class Enough(Exception):
@@ -26,8 +26,8 @@ async def readings(monkeypatch: pytest.MonkeyPatch, *late_s: float) -> list[floa
             raise Enough from None
 
     clock = SimpleNamespace(monotonic=lambda: now_s, time=time.time)
-    monkeypatch.setattr(disturbances, "time", clock)
-    monkeypatch.setattr(disturbances, "asyncio", SimpleNamespace(sleep=sleep))
+    monkeypatch.setattr(rounds, "time", clock)
+    monkeypatch.setattr(rounds, "asyncio", SimpleNamespace(sleep=sleep))
     recorder = SimpleNamespace(add=lambda reading: found.append(reading.late_s))
     world: Any = SimpleNamespace(nodes=[], recorder=recorder)
     with pytest.raises(Enough):
@@ -40,5 +40,5 @@ async def test_a_machine_that_is_late_is_noted_at_once(monkeypatch: pytest.Monke
 
 
 async def test_the_clocks_are_read_now_and_then_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    looks = int(2.5 * _READING_EVERY_S / disturbances._WATCH_PAUSE_S)
+    looks = int(2.5 * _READING_EVERY_S / rounds._WATCH_PAUSE_S)
     assert await readings(monkeypatch, *[0.0] * looks) == [0.0, 0.0]

@@ -1,13 +1,11 @@
 """What `serve` says when it is ready: only what is true of this server."""
 
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
-from fairwarning.cli import serve
-from fairwarning.engine.clocks import SystemClock, VirtualClock
-from fairwarning.node import Node
+from fairwarning.cli import ready_message
+from fairwarning.cli.ready_message import Started, shown_store, tell_ready
 
 POLL = "/vm/web-0/metadata/scheduledevents?api-version=2020-07-01"
 
@@ -24,10 +22,10 @@ def told(
         "azure_url": "",
         "azure_trouble": "",
         "has_starter_fleet": False,
-        "clock": SystemClock(),
+        "clock_speed": None,
         **changes,
     }
-    serve._tell_ready(cast(Node, SimpleNamespace(**node)), store_url, poll, as_json=False)
+    tell_ready(Started(**node, poll=poll), store_url, as_json=False)
     said = capsys.readouterr()
     return said.out, said.err
 
@@ -56,14 +54,12 @@ def test_a_machine_is_asked_for_on_loopback_only(capsys: pytest.CaptureFixture[s
 
 def test_a_virtual_clock_is_told_with_its_speed(capsys: pytest.CaptureFixture[str]) -> None:
     assert "clock advance" not in told(capsys)[0]
-    clock = VirtualClock()
-    out, err = told(capsys, clock=clock, store_url="memory:")
+    out, err = told(capsys, clock_speed=0.0, store_url="memory:")
     assert "The clock is virtual and stands still" in out
     assert err == ""
-    clock.speed = 60.0
-    out, err = told(capsys, clock=clock)
+    out, err = told(capsys, clock_speed=60.0)
     assert "runs 60 times as fast as the real one" in out
-    assert err == f"{serve._KEPT_VIRTUAL}\n"
+    assert err == f"{ready_message._KEPT_VIRTUAL}\n"
 
 
 def test_what_is_wrong_with_azures_door_is_said_apart(capsys: pytest.CaptureFixture[str]) -> None:
@@ -91,4 +87,4 @@ def test_tokens_are_spoken_of_where_they_are_needed(capsys: pytest.CaptureFixtur
     ],
 )
 def test_a_store_is_shown_without_its_secrets(url: str, shown: str) -> None:
-    assert serve._shown(url) == shown
+    assert shown_store(url) == shown
