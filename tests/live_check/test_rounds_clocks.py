@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from fairwarning.live_check import rounds
-from fairwarning.live_check.rounds import _LATE_S, _READING_EVERY_S, watch
+from fairwarning.live_check.rounds import _LATE_S, _READING_EVERY_S, _watch
 
 
 class Enough(Exception):
@@ -31,7 +31,7 @@ async def readings(monkeypatch: pytest.MonkeyPatch, *late_s: float) -> list[floa
     recorder = SimpleNamespace(add=lambda reading: found.append(reading.late_s))
     world: Any = SimpleNamespace(nodes=[], recorder=recorder)
     with pytest.raises(Enough):
-        await watch(world)
+        await _watch(world)
     return found
 
 
