@@ -138,9 +138,6 @@ async def test_what_another_node_has_announced_already_is_not_waited_for(
     rollout = await node.rollouts.create(REBOOT, by=ME)
     await clock.settle()
     assert (announcing.calls, len(await node.announced())) == (1, 1)
-    next_ms = clock.next_ms()
-    assert next_ms is not None
-    assert next_ms - clock.now() > rollout_runner.REFUSED_PAUSE_MS
     await clock.advance(HOUR_MS)
     assert (await node.rollouts.get(rollout.id)).phase is RolloutPhase.COMPLETED
     await node.stop()
