@@ -262,9 +262,3 @@ async def test_the_fast_path_is_back_when_the_last_fault_is_gone(rig: Rig) -> No
     rig.faults.clear(fault.id)
     await rig.ask()
     assert known.by_bytes
-
-
-async def test_the_fast_path_is_there_from_the_start(rig: Rig) -> None:
-    assert rig.server is not None
-    await rig.ask()
-    assert rig.server._state.known_polls.by_bytes
