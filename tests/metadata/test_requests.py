@@ -223,6 +223,7 @@ def test_several_tags_of_a_poll_are_all_compared() -> None:
         ({"host": "[fe80::1]"}, False),
         ({"host": "LocalHost.:80"}, False),
         ({"host": "localhost:80", "origin": "http://localhost"}, True),
+        ({"host": "LOCALHOST", "origin": "http://localhost"}, False),
         ({"host": "10.0.0.1", "sec_fetch_site": "none"}, False),
         ({"host": "10.0.0.1", "sec_fetch_site": "same-origin"}, False),
         ({"host": "10.0.0.1", "sec_fetch_site": "cross-site"}, True),

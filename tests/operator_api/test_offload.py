@@ -4,18 +4,20 @@ import asyncio
 import itertools
 import threading
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
 
 from fairwarning.core.model import Scope
+from fairwarning.core.refusals import Code, Refused
 from fairwarning.operator_api import (
     fleet_plans,
     offload,
 )
 from fairwarning.operator_api.auth import Role, Tokens
 from fairwarning.operator_api.fair_queue import FairQueue
+from fairwarning.operator_api.offload import BATCH
 from tests.operator_api.rig import ME, Rig
 from tests.support.patience import HANG_S
 
@@ -77,3 +79,30 @@ async def test_plans_of_one_caller_have_a_limit_and_others_go_before_them(
     statuses = await asyncio.gather(*many, one)
     assert sorted(statuses) == [200] * 33 + [429] * 3
     assert done.index("one") <= 3 + 3
+
+
+def counted(scopes: dict[int, int], names: list[str], one: str, few: tuple[int, ...]) -> Any:
+    """What the other process got, as the steps of a result."""
+    return (*scopes.items(), *names, one, *few)
+
+
+def refused(*_: object) -> Any:
+    raise Refused(Code.SCOPE_FULL, "it is full")
+
+
+async def through_frames(work: Callable[..., Any], *given: Any) -> Any:
+    """As through the pipe of the other process, without one."""
+    frames = [frame async for frame in offload._sent(work, given)]
+    return await offload._understood([*offload.call_job(iter(frames))])
+
+
+@pytest.mark.parametrize("size", [0, 1, BATCH - 1, BATCH, BATCH + 1, 2 * BATCH, 2 * BATCH + 1])
+async def test_what_is_sent_in_pieces_arrives_whole(size: int) -> None:
+    given = ({n: -n for n in range(size)}, [str(n) for n in range(size)], "one", (1,) * size)
+    assert await through_frames(counted, *given) == counted(*given)
+
+
+async def test_a_refusal_comes_back_as_one() -> None:
+    with pytest.raises(Refused, match="it is full") as caught:
+        await through_frames(refused)
+    assert caught.value.code is Code.SCOPE_FULL
