@@ -428,7 +428,7 @@ async def test_what_is_not_there_is_not_changed_nor_shown(azure: VmClient) -> No
 async def test_an_interface_is_in_a_subnet_that_is_there(azure: VmClient) -> None:
     await azure.network()
     for subnet, code in (
-        ("", "SubnetNotProvided"),
+        ("", "InvalidRequestFormat"),
         (VNET, "InvalidResourceReference"),
         (f"{VNET}/subnets/x", "InvalidResourceReference"),
         ("nowhere", "InvalidResourceReference"),

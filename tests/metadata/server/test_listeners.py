@@ -89,10 +89,8 @@ async def test_polling_rates_are_sampled_every_so_often_over_the_time_since(
     monkeypatch.setattr(server, "SAMPLE_S", 30.0)
     monkeypatch.setattr(server, "time", time)
     samples: list[tuple[float, float]] = []
-    monkeypatch.setattr(
-        rig.engine.views, "sample", lambda _, since_s: samples.append((time.now_s, since_s))
-    )
     assert rig.server is not None
+    rig.server.on_sample = lambda _, since_s: samples.append((time.now_s, since_s))
     sweep = asyncio.create_task(rig.server._sweep())
     async with asyncio.timeout(HANG_S):
         while len(samples) < 3:  # noqa: ASYNC110
