@@ -355,7 +355,9 @@ async def test_the_history_is_shown_page_by_page_with_its_filter(
         onward = re.search(r'href="([^"]+)">Next page', text)
         page = onward[1] if onward else ""
     assert shown == len(wanted)
-    places = [pages.find(html.escape(each["text"])) for each in wanted]
+    # Times within a text are marked, because they are shown in the reader's zone.
+    beginnings = [each["text"].partition(" for 20")[0] for each in wanted]
+    places = [pages.find(html.escape(each)) for each in beginnings]
     assert -1 not in places
     assert places == sorted(places)
     assert "no-such-scope" in await reader.see("/history?scope=no-such-scope", 404)
