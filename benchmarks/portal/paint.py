@@ -27,7 +27,7 @@ from fairwarning.node import Node
 SIZES = (10_000, 100_000)
 PENDING = 1_000
 SET = "/scale-sets/fleet0"
-ROUNDS = 10
+ROUNDS = 30
 PAGES = ("/", "/events", "/fleet", "/scale-sets", SET, "/plan", "/history")
 PEER = "/healthz"
 PAINT = """() => new Promise(done => {
