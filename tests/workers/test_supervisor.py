@@ -94,6 +94,23 @@ def test_what_is_killed_is_started_again_and_no_new_connection_fails(tmp_path: P
         assert "it is started again" in server.log.read_text()
 
 
+def test_polls_go_on_while_the_engine_cannot_start_again(tmp_path: Path) -> None:
+    away = tmp_path / "away"
+    away.mkdir()
+    with served(tmp_path) as server:
+        assert server.poll()[0] == 200
+        files = [*tmp_path.glob("fw.db*")]
+        for file in files:
+            file.rename(away / file.name)
+        (tmp_path / "fw.db").write_text("this is no database")
+        os.kill(server.children()[0], signal.SIGKILL)
+        until(lambda: "the engine cannot start" in server.log.read_text())
+        assert server.poll()[0] == 200
+        for file in files:
+            (away / file.name).replace(file)
+        assert server.get(server.control, "/healthz") == (200, b"ok\n")
+
+
 def test_the_end_of_the_supervisor_ends_all(tmp_path: Path) -> None:
     with served(tmp_path) as server:
         children = server.children()

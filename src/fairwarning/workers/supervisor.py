@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
-from fairwarning.workers.children import Child, kill
+from fairwarning.workers.children import CannotStart, Child, kill
 from fairwarning.workers.reload import start_trial
 
 STOP_S_MAX = 15.0
@@ -55,6 +55,8 @@ class Supervisor:
         self._retired = set(retired)
         self._told: dict[str, dict[str, Any]] = {}
         self._is_ready = False
+        self._has_served = any(each.old_pid for each in children)
+        """Whether all were ready once, also under the program before a reload."""
         self._trial: subprocess.Popen[str] | None = None
         """The process that tries whether the program can be loaded anew."""
         self._selector = selectors.DefaultSelector()
@@ -144,7 +146,15 @@ class Supervisor:
         return numbers
 
     def _hear(self, child: Child) -> None:
-        told = child.read()
+        try:
+            told = child.read()
+        except CannotStart as problem:
+            if not self._has_served:
+                raise
+            # The workers go on with what they have, and the reason may pass, such as an outage.
+            _log.error("%s cannot start: %s", child.name, problem)
+            self._forget_pipe(child)
+            return
         if told is None and child.pipe >= 0:
             return
         self._forget_pipe(child)
@@ -154,7 +164,7 @@ class Supervisor:
             self._retire(child, signal.SIGQUIT)
         self._told[child.name] = told
         if not self._is_ready and len(self._told) == len(self._children):
-            self._is_ready = True
+            self._is_ready = self._has_served = True
             self._on_ready(self._told)
 
     def _forget_pipe(self, child: Child) -> None:
