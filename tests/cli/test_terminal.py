@@ -6,7 +6,8 @@ import pytest
 
 from tests.cli.fake import Answer, Fake, problem
 from tests.cli.terminal import on_terminal
-from tests.cli.test_commands import CHANGE, NOTIFICATION, PLAN, sse
+from tests.cli.test_commands import CHANGE, NOTIFICATION, PLAN
+from tests.cli.test_waiting import sse
 from tests.cli.values import ID, WEB, a_scope, an_entry, an_event, an_instance
 
 ALTERNATE, NORMAL = "\x1b[?1049h", "\x1b[?1049l"
