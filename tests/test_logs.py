@@ -7,13 +7,14 @@ import logging
 from collections.abc import Iterator
 
 import pytest
+from msgspec.structs import replace
 
 from fairwarning import logs
 from fairwarning.core.commands import Approve, Command, Schedule
 from fairwarning.core.decide import decide
 from fairwarning.core.instants import Instant
-from fairwarning.core.model import EventType, NodeId, Scope, operator_actor
-from fairwarning.core.transitions import Activated, DocumentChanged, Forgotten
+from fairwarning.core.model import EventType, NodeId, Scope, StartCause, operator_actor
+from fairwarning.core.transitions import Activated, DocumentChanged, Forgotten, Started
 from fairwarning.engine.protocols import Receipt
 from fairwarning.logs import BufferedHandler
 from tests.core.builders import E1, T0, names, web
@@ -158,3 +159,14 @@ def test_what_waits_for_a_loop_that_ended_is_written_at_the_end(
     loop.close()
     logging.getLogger().handlers[0].flush()
     assert len(capsys.readouterr().err.splitlines()) == 2
+
+
+def test_a_late_start_is_a_warning(capsys: pytest.CaptureFixture[str]) -> None:
+    logs.set_up("human", "warning")
+    started = Started(event_id=E1, cause=StartCause.DUE, at_ms=T0, late_ms=90_000)
+    for late_ms in (90_000, 0):
+        transitions = (replace(started, late_ms=late_ms),)
+        receipt = Receipt(scope=web(), at_ms=T0, transitions=transitions)
+        logs.log_commit(receipt, operator_actor("ada"), "", 0.1)
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "started 90 s late" in line

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import psycopg
 import pytest
 
 from fairwarning.core.instants import HOUR_MS, Instant, parse_instant
@@ -13,10 +14,12 @@ from fairwarning.core.resources import AvailabilitySet, Member, Place, VirtualMa
 from fairwarning.engine.clocks import VirtualClock
 from fairwarning.fleet_file.model import Fleet
 from fairwarning.node import Node, NodeSettings
+from fairwarning.operator_api import health
 from fairwarning.operator_api.idempotency import KIND, Kept
 from tests.operator_api.rig import ME, Rig, running
 from tests.support.http_client import http_client
 from tests.support.patience import HANG_S
+from tools.postgres import url_of
 
 WEB = AvailabilitySet(
     name="web",
@@ -148,3 +151,33 @@ async def test_every_change_of_an_event_is_logged(caplog: pytest.LogCaptureFixtu
         async with running() as rig:
             event = await rig.schedule("web-0")
     assert event["id"] in caplog.text or "Reboot of web-0 announced for" in caplog.text
+
+
+async def test_a_node_that_its_store_has_outgrown_answers_polls_and_changes_nothing(
+    postgres_dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(health, "WRITE_EVERY_S", 0.0)
+    settings = NodeSettings(store_url=url_of(postgres_dsn), fleet=Fleet(resources=(SOLO,)))
+    async with Node(settings) as node, http_client() as client:
+        events = f"{node.metadata_urls[0]}/vm/solo/metadata/scheduledevents?api-version=2020-07-01"
+        asked = {"Metadata": "true"}
+        assert (await client.get(events, headers=asked)).status_code == 200
+        reboot = {"type": "Reboot", "targets": ["solo"]}
+        made = await client.post(f"{node.control_url}/api/v1/events", json=reboot)
+        assert made.status_code == 201
+        (seen,) = (await client.get(events, headers=asked)).json()["Events"]
+        assert (await client.get(f"{node.control_url}/readyz")).status_code == 200
+
+        async with await psycopg.AsyncConnection.connect(postgres_dsn) as contract:
+            await contract.execute(b"UPDATE schema_floor SET version = version + 1000")
+
+        approval = {"StartRequests": [{"EventId": seen["EventId"]}]}
+        approved = await client.post(events, headers=asked, json=approval)
+        assert approved.status_code == 503
+        assert "older version than its store needs; ask another node" in approved.json()["error"]
+        refused = await client.post(f"{node.control_url}/api/v1/events", json=reboot)
+        ready = await client.get(f"{node.control_url}/readyz")
+        for answer in (refused, ready):
+            assert (answer.status_code, answer.json()["code"]) == (503, "node-outdated")
+        polled = await client.get(events, headers=asked)
+        assert polled.json()["Events"] == [seen]

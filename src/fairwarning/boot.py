@@ -9,16 +9,17 @@ from pathlib import Path
 from platformdirs import user_data_path
 from starlette.routing import BaseRoute
 
+from fairwarning.common.store_urls import is_postgres
 from fairwarning.core.instants import later
 from fairwarning.core.model import EventId, NodeId, operator_actor
-from fairwarning.drivers import DRIVER_CATALOGUE
-from fairwarning.drivers.command import CommandDriver
-from fairwarning.drivers.simulated import SimulatedDriver
-from fairwarning.drivers.webhook import WebhookDriver
+from fairwarning.drivers import plugins
+from fairwarning.drivers.hooks import HookRunner
 from fairwarning.engine.active_faults import Faults
 from fairwarning.engine.clocks import SystemClock
 from fairwarning.engine.document_views import Views
-from fairwarning.engine.protocols import Clock, Drivers, Ids, Store
+from fairwarning.engine.engine_presence import EngineWatch
+from fairwarning.engine.node_roles import ALL_ROLES, NodeRole, NodeRoles
+from fairwarning.engine.protocols import Clock, Ids, Store
 from fairwarning.engine.request_log import Requests
 from fairwarning.engine.rollouts import Rollouts
 from fairwarning.engine.service import Engine, Rules
@@ -53,19 +54,35 @@ def default_tls_folder() -> Path:
     return user_data_path("fairwarning") / "tls"
 
 
-def make_store(url: str, clock: Clock, *, has_own_time: bool = False) -> Store:
+def make_store(
+    url: str,
+    clock: Clock,
+    *,
+    has_own_time: bool = False,
+    direct_url: str = "",
+    node: NodeId | None = None,
+    silent_s: float | None = None,
+) -> Store:
     """Return the store for this URL. Raises BadStoreUrl if the URL is invalid. With `has_own_time`,
-    PostgreSQL takes the time from `clock` and not from the database.
+    PostgreSQL takes the time from `clock` and not from the database. It hears of other nodes at
+    `direct_url`, if that is given. `node` is the name under which the nodes of a shared store see
+    this one. A connection that is silent for `silent_s` is given up.
     """
     if url == "memory:":
         return MemoryStore(clock)
     if url.startswith("sqlite:///"):
         return SqliteStore(sqlite_file(url.removeprefix("sqlite:///")), clock)
-    if url.startswith(("postgresql://", "postgres://")):
+    if is_postgres(url):
         # The PostgreSQL driver loads slowly (0.17 s), and most processes do not need it.
         from fairwarning.stores.postgres import PostgresStore  # noqa: PLC0415
 
-        return PostgresStore(url, clock if has_own_time else None)
+        return PostgresStore(
+            url,
+            clock if has_own_time else None,
+            direct_dsn=direct_url,
+            node=node or "",
+            silent_s=silent_s,
+        )
     raise BadStoreUrl(
         f"{url.partition('://')[0]!r} is no kind of store; use sqlite:///PATH, "
         "postgresql://USER@HOST/DATABASE or memory:"
@@ -82,14 +99,6 @@ def sqlite_file(text: str) -> Path:
     return path
 
 
-def make_drivers(clock: Clock) -> Drivers:
-    return {
-        "simulated": SimulatedDriver(clock),
-        "command": CommandDriver(),
-        "webhook": WebhookDriver(clock),
-    }
-
-
 def new_event_id() -> EventId:
     return EventId(str(uuid.uuid4()).upper())
 
@@ -99,15 +108,23 @@ def new_node_id() -> NodeId:
 
 
 def make_engine(
-    store: Store, clock: Clock, *, rules: Rules | None = None, ids: Ids | None = None
+    store: Store,
+    clock: Clock,
+    *,
+    rules: Rules | None = None,
+    ids: Ids | None = None,
+    node: NodeId | None = None,
+    takes_work: bool = True,
 ) -> Engine:
     return Engine(
         store=store,
         clock=clock,
-        drivers=make_drivers(clock),
-        node=new_node_id(),
+        drivers=plugins.make_all(clock),
+        run_hook=HookRunner(clock),
+        node=node or new_node_id(),
         ids=ids or new_event_id,
         rules=rules,
+        takes_work=takes_work,
     )
 
 
@@ -122,7 +139,7 @@ async def make_metadata_server(
     """Return a server that is bound, but does not accept requests yet. Raises OSError."""
     views = await engine.show()
     handlers = Handlers(engine, views, store, clock, rules)
-    state = EndpointState(views, handlers, rules, faults or Faults(clock))
+    state = EndpointState(views, handlers, rules, faults or Faults(clock), engine.documents_age_s)
     with contextlib.ExitStack() as on_error:
         opened = [on_error.enter_context(open_socket(*each)) for each in addresses]
         on_error.pop_all()
@@ -139,6 +156,7 @@ def make_control(
     metadata_urls: Sequence[str] = (),
     requests: Requests | None = None,
     public_url: str = "",
+    roles: NodeRoles = ALL_ROLES,
 ) -> Control:
     subprocesses = SubprocessPool()
     offload = Offload(subprocesses)
@@ -153,11 +171,13 @@ def make_control(
         faults=faults or Faults(clock),
         requests=requests or Requests(),
         azure=azure,
-        drivers=DRIVER_CATALOGUE,
+        drivers=plugins.catalogue(),
         leases=Leases(store),
         offload=offload,
         subprocesses=subprocesses,
         metadata_urls=metadata_urls,
+        roles=roles,
+        engine_watch=None if NodeRole.ENGINE in roles else EngineWatch(store),
         public_url=public_url,
     )
 

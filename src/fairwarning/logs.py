@@ -3,23 +3,22 @@
 import asyncio
 import json
 import logging
-import re
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TextIO
 
+from fairwarning.common.escape import log_line
 from fairwarning.core.instants import Instant, format_rfc3339
 from fairwarning.core.journal_text import listed, sentence
 from fairwarning.core.model import Actor, EventId, Scope
-from fairwarning.core.transitions import HOUSEKEEPING, Scheduled, Transition
+from fairwarning.core.transitions import HOUSEKEEPING, Scheduled, Started, Transition
 from fairwarning.engine.protocols import Receipt
 
 FORMATS = ("human", "json")
 
 _log = logging.getLogger("fairwarning.transitions")
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
 def set_up(form: str, level: str) -> None:
@@ -74,10 +73,16 @@ class Commit:
 
 
 def log_commit(receipt: Receipt, by: Actor, why: str, took_s: float) -> None:
-    if receipt.transitions and _log.isEnabledFor(logging.INFO):
+    """Log the transitions, as a warning if an event was started late."""
+    level = logging.WARNING if any(map(_is_late, receipt.transitions)) else logging.INFO
+    if receipt.transitions and _log.isEnabledFor(level):
         # Not by `_log.info`, because `logging` would search for the calling line, which is slow.
         commit = Commit(receipt, by, why, took_s)
-        _log.handle(logging.LogRecord(_log.name, logging.INFO, "", 0, commit, None, None))
+        _log.handle(logging.LogRecord(_log.name, level, "", 0, commit, None, None))
+
+
+def _is_late(transition: Transition) -> bool:
+    return isinstance(transition, Started) and transition.late_ms > 0
 
 
 def _about(scope: Scope, transition: Transition) -> str:
@@ -93,7 +98,7 @@ class HumanFormatter(logging.Formatter):
         head = f"{_at(record)} {record.levelname:<7} "
         message = record.msg
         texts = message.texts() if isinstance(message, Commit) else (record.getMessage(),)
-        text = "\n".join([f"{head}{_one_line(each)}" for each in texts])
+        text = "\n".join([f"{head}{log_line(each)}" for each in texts])
         return text if not record.exc_info else f"{text}\n{self.formatException(record.exc_info)}"
 
 
@@ -117,11 +122,6 @@ class JsonFormatter(logging.Formatter):
 
 def _at(record: logging.LogRecord) -> str:
     return format_rfc3339(Instant(int(record.created * 1000)))
-
-
-def _one_line(text: str) -> str:
-    """Escapes control characters, so that no caller can add a false line to the log."""
-    return _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
 class BufferedHandler(logging.StreamHandler[TextIO]):

@@ -1,9 +1,12 @@
-"""A node is one process of Fairwarning. It has an engine, a metadata endpoint and a control plane.
+"""A node is one process of Fairwarning. Its roles say which parts it has: the metadata endpoint,
+the engine that starts things, and the control plane.
 
 At the start, everything that can fail comes first: the node opens the store, binds all addresses
-and reads the fleet before it accepts the first request. It stops its parts in the reverse order.
+and reads the fleet before it accepts the first request. It waits for a store that is away. It
+stops its parts in the reverse order.
 """
 
+import asyncio
 import contextlib
 import logging
 import socket
@@ -19,6 +22,8 @@ from fairwarning.core.instants import Instant
 from fairwarning.core.model import ENGINE, operator_actor
 from fairwarning.engine.active_faults import Faults
 from fairwarning.engine.clocks import Pacer, SystemClock, VirtualClock
+from fairwarning.engine.engine_presence import EngineBeats
+from fairwarning.engine.node_roles import ALL_ROLES, NodeRole, NodeRoles, RolesNeedPostgres
 from fairwarning.engine.protocols import Clock, Ids, Store, StoreDown
 from fairwarning.engine.request_log import Requests
 from fairwarning.engine.service import Engine, Rules
@@ -30,13 +35,14 @@ from fairwarning.metadata.identity import is_loopback
 from fairwarning.metadata.request_watchers import RefusalWatcher, Watcher, record_requests
 from fairwarning.metadata.server import MetadataServer
 from fairwarning.metadata.settings import EndpointRules
-from fairwarning.operator_api.context import AzureListener
+from fairwarning.operator_api.context import AzureListener, Control
 from fairwarning.operator_api.housekeeping import Housekeeping
 from fairwarning.operator_api.own_certificate import CannotCertify, OwnCertificate, own_certificate
 from fairwarning.operator_api.routes.clock import resume_clock, save_position
 from fairwarning.operator_api.server import ControlServer, Tls, bound, url_of
+from fairwarning.operator_api.store_wait import open_store
 from fairwarning.starter_fleet import STARTER_FLEET
-from fairwarning.workers.engine_server import EngineServer
+from fairwarning.workers.engine_server import EngineServer, WorkerMetrics
 
 Address = tuple[str, int]
 _log = logging.getLogger(__name__)
@@ -89,6 +95,8 @@ class _Extra(NamedTuple):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeSettings:
     store_url: str
+    store_direct_url: str = ""
+    """The URL of the store's PostgreSQL without a pooler. It is empty if there is no pooler."""
     metadata: Sequence[Address] = (("127.0.0.1", 0),)
     control: Address = ("127.0.0.1", 0)
     rules: EndpointRules = field(default_factory=EndpointRules)
@@ -114,6 +122,8 @@ class NodeSettings:
     """The fleet that is applied at the start. None leaves the fleet as it is in the store."""
     makes_starter_fleet: bool = True
     """Whether an empty store gets the starter fleet if `fleet` is None."""
+    roles: NodeRoles = ALL_ROLES
+    """What this node does. Only nodes that share a PostgreSQL can divide the roles."""
     sockets: WorkerSockets | None = None
     """The sockets of a node with workers. None means that this process does everything."""
 
@@ -131,11 +141,24 @@ class Node:
         self.clock: Clock = (
             VirtualClock(settings.clock_start or _this_second()) if has_own_time else SystemClock()
         )
+        name = boot.new_node_id()
         self.store: Store = boot.make_store(
-            settings.store_url, self.clock, has_own_time=has_own_time
+            settings.store_url,
+            self.clock,
+            has_own_time=has_own_time,
+            direct_url=settings.store_direct_url,
+            node=name,
+            silent_s=settings.rules.store_s_max,
         )
+        if settings.roles != ALL_ROLES and not self.store.is_shared:
+            raise RolesNeedPostgres
         self.engine: Engine = boot.make_engine(
-            self.store, self.clock, rules=settings.engine_rules, ids=ids
+            self.store,
+            self.clock,
+            rules=settings.engine_rules,
+            ids=ids,
+            node=name,
+            takes_work=NodeRole.ENGINE in settings.roles,
         )
         self.faults = Faults(self.clock, settings.seed)
         self.requests = Requests()
@@ -186,17 +209,18 @@ class Node:
 
     async def _start(self) -> None:
         settings, exits = self._settings, self._exits
-        await self.store.open()
+        listener = self._bind(settings.control, "--control")
+        self.control_url = url_of(listener, is_tls=settings.tls is not None)
+        await open_store(self.store, listener, settings.tls)
         exits.push_async_callback(self.store.close)
         exits.push_async_callback(self.engine.stop)
         if isinstance(self.clock, VirtualClock):
             await resume_clock(self.clock, self.store)
         server = await self._make_endpoint()
-        exits.push_async_callback(server.stop)
-        self.metadata_urls = server.urls
-        self._note_requests(server)
-        listener = self._bind(settings.control, "--control")
-        self.control_url = url_of(listener, is_tls=settings.tls is not None)
+        if server is not None:
+            exits.push_async_callback(server.stop)
+            self.metadata_urls = server.urls
+            self._note_requests(server)
         extra = self._bind_azure()
         azure = self._azure_listener(extra)
         control = boot.make_control(
@@ -206,21 +230,37 @@ class Node:
             self.clock,
             azure,
             self.faults,
-            server.urls,
+            self.metadata_urls,
             self.requests,
             settings.public_url,
+            settings.roles,
         )
         # A proxy on this machine forwards requests from other machines.
         needs_token = not is_loopback(settings.control[0]) or bool(settings.public_url)
-        app = boot.make_control_app(
-            control, needs_token=needs_token, count_polls=server.count_answers
-        )
+        count_polls = _no_answers if server is None else server.count_answers
+        app = boot.make_control_app(control, needs_token=needs_token, count_polls=count_polls)
+        if isinstance(server, EngineServer):
+            app.metrics.registry.register(WorkerMetrics(server))
         control_servers = [ControlServer(app, listener, settings.tls)]
         if extra is not None:
             control_servers.append(ControlServer(app, extra.listener, extra.own.tls))
         for each in control_servers:
             exits.push_async_callback(each.stop)
         self.engine.observe(log_commit)
+        if control.engine_watch is None:
+            await self._start_engine(control)
+        else:
+            self._keep(control.engine_watch.start())
+        if server is not None:
+            server.start()
+        for each in control_servers:
+            await each.start()
+        if isinstance(self.clock, VirtualClock) and settings.clock_speed:
+            self._set_going(self.clock, settings.clock_speed)
+
+    async def _start_engine(self, control: Control) -> None:
+        """Start what only nodes with the role engine do."""
+        exits = self._exits
         exits.push_async_callback(control.notifications.stop)
         await control.notifications.start()
         exits.push_async_callback(control.rollouts.stop)
@@ -228,14 +268,20 @@ class Node:
         # After the rollouts: a declaration could start an event that a closed window holds back.
         await self._set_fleet()
         await self.engine.start()
-        server.start()
         housekeeping = Housekeeping(self.store, SystemClock())
         exits.push_async_callback(housekeeping.stop)
         housekeeping.start()
-        for each in control_servers:
-            await each.start()
-        if isinstance(self.clock, VirtualClock) and settings.clock_speed:
-            self._set_going(self.clock, settings.clock_speed)
+        if self.store.is_shared:
+            self._keep(EngineBeats(self.store).start())
+
+    def _keep(self, task: asyncio.Task[None]) -> None:
+        """Cancel the task when the node stops."""
+
+        async def end() -> None:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+        self._exits.push_async_callback(end)
 
     def _note_requests(self, server: MetadataServer | EngineServer) -> None:
         hear = record_requests(self.requests)
@@ -275,7 +321,7 @@ class Node:
 
     def _bind_azure(self) -> _Extra | None:
         settings = self._settings
-        if settings.azure is None:
+        if settings.azure is None or NodeRole.CONTROL not in settings.roles:
             return None
         folder = settings.azure_folder or boot.default_tls_folder()
         try:
@@ -294,13 +340,24 @@ class Node:
         self.azure_url = self.control_url if self._settings.tls is not None else ""
         return AzureListener(self.azure_url)
 
-    async def _make_endpoint(self) -> MetadataServer | EngineServer:
+    async def _make_endpoint(self) -> MetadataServer | EngineServer | None:
+        """Return the endpoint of this node, or None if the node has not the role metadata."""
+        if NodeRole.METADATA not in self._settings.roles:
+            self.faults.are_elsewhere = True
+            await self.engine.show()
+            return None
         opened = self._settings.sockets
         if opened is not None:
-            self.faults.has_workers = True
+            self.faults.are_elsewhere = True
             views = await self.engine.show()
             return EngineServer(
-                opened.workers, opened.urls, self.engine, views, self.store, self.clock
+                opened.workers,
+                opened.urls,
+                self.engine,
+                views,
+                self.store,
+                self.clock,
+                store_s_max=self._settings.rules.store_s_max,
             )
         try:
             self._metadata = await boot.make_metadata_server(
@@ -327,6 +384,10 @@ class Node:
             by = operator_actor("starter")
             await self.engine.declare(STARTER_FLEET, by=by, why="the store was empty")
             self.has_starter_fleet = True
+
+
+def _no_answers() -> dict[str, int]:
+    return {"": 0}
 
 
 def _this_second() -> Instant:

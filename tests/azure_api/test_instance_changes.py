@@ -52,6 +52,21 @@ async def test_a_vm_that_is_deleted_and_made_again_has_the_driver_it_had(arm: Ar
     assert (roster.driver, roster.live[0].handle) == ("command", "vm-1")
 
 
+async def test_what_is_deleted_and_made_again_has_the_hooks_it_had(arm: ArmClient) -> None:
+    hooks = {"before": [{"run": ["/bin/true"]}]}
+    fleet = {"vm": [{"name": "v1"}], "scale_set": [{"name": "s", "capacity": 1}], "hooks": hooks}
+    await arm.rig.post("/fleet", fleet)
+    for scope, path, body in (
+        ("v1", "virtualMachines/v1", VM),
+        ("s", "virtualMachineScaleSets/s", SET),
+    ):
+        await arm.rig.delete(f"/scopes/{scope}")
+        assert (await asked(arm, "PUT", path, body)).status_code == 201
+    for scope in ("v1", "s/0", "s/1"):
+        shown = (await arm.rig.get(f"/scopes/{scope}"))["hooks"]
+        assert [each["program"] for each in shown["before"]] == ["/bin/true"]
+
+
 async def test_a_scale_set_that_is_made_again_has_the_driver_it_had(arm: ArmClient) -> None:
     await arm.rig.post("/fleet", {"scale_set": [{"name": "s", "capacity": 1, "driver": COMMAND}]})
     await arm.rig.delete("/scopes/s")

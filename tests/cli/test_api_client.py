@@ -1,6 +1,5 @@
 """The connection: where it goes, what it carries, and what is said when it fails."""
 
-import socket
 import ssl
 from contextlib import closing
 from pathlib import Path
@@ -15,13 +14,9 @@ from fairwarning.common.command_errors import Disconnected, Problem
 from tests.cli.conftest import Program, said
 from tests.cli.fake import Answer, Fake, fake_server, problem
 from tests.cli.values import an_event
+from tests.support.processes import free_port
 
 EVENTS: dict[str, Any] = {"events": [], "next": None}
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return int(server.getsockname()[1])
 
 
 def test_no_server_says_which_and_how_to_start_one() -> None:

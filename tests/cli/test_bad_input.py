@@ -38,11 +38,13 @@ CALLS: dict[str, dict[str, str | None]] = {
     "fleet plan": {"file": "{fleet}"},
     "fleet remove": {"name": "nobody", "--yes": None},
     "fleet show": {},
+    "fleet import libvirt": {"--uri": "test:///default"},
     "schedule": {"type": "reboot", "targets": "web-0"},
     "rollout plan": {"--type": "reboot", "scopes": "web"},
     "rollout start": {"--type": "reboot", "scopes": "web", "--yes": None},
     "rollout list": {},
     "rollout show": {"id": "nobody"},
+    "rollout steps": {"id": "nobody"},
     "rollout pause": {"id": "nobody"},
     "rollout resume": {"id": "nobody"},
     "rollout cancel": {"id": "nobody"},
@@ -74,14 +76,20 @@ CALLS: dict[str, dict[str, str | None]] = {
     "fault list": {},
     "record": {"--for": "0s", "--endpoint": "{closed}", "--output": "{folder}/recording"},
     "check": {"command": "/nowhere/handler", "--no-namespace": None},
+    "driver list": {},
+    "driver check": {"name": "nobody"},
     "clock show": {},
     "clock advance": {"by": "1s"},
     "token create": {"--role": "viewer"},
     "token list": {},
     "token revoke": {"id": "nobody"},
+    "network rules": {"file": "{missing}"},
+    "network dnsmasq": {"file": "{missing}"},
+    "network proxy": {"file": "{missing}"},
     "backup": {"file": "{folder}/backup", "--store": "sqlite:///{missing}"},
     "verify": {"file": "{missing}"},
     "restore": {"file": "{missing}", "--store": "sqlite:///{folder}/restored.db"},
+    "migrate": {"--store": "sqlite:///{folder}/migrated.db"},
     "azure-setup": {},
     "notification add": {"kind": "webhook", "--name": "ops"},
     "notification list": {},
@@ -207,7 +215,10 @@ def test_every_command_has_a_call_here() -> None:
     assert set(CALLS) == set(COMMANDS)
 
 
-LISTS_ALL = ("agent check-config", "fleet apply", "fleet plan", "scenario run")
+LISTS_ALL = (
+    "agent check-config", "fleet apply", "fleet plan", "scenario run",
+    "network rules", "network dnsmasq", "network proxy",
+)  # fmt: skip
 """Commands that print a line for each mistake of a file."""
 
 

@@ -33,6 +33,7 @@ from tests.cli.conftest import Program
 from tests.cli.fake import fake_server
 from tests.cli.test_serve import PROGRAM
 from tests.support.patience import HANG_S
+from tests.support.processes import free_port
 
 PAGE = (Path(__file__).parents[2] / "docs/cli.md").read_text()
 EVENT = "602d9444-d2cd-49c7-8624-8643e7171297"
@@ -74,11 +75,20 @@ name = "drain"
   run = ["true"]
   timeout = "10s"
 """
-ELSEWHERE = ("azure-setup", "check", "serve")
-"""test_offline_examples.py runs these: they need az, a handler, or ports of their own."""
+NETWORK = """\
+server = "http://127.0.0.1:8169"
+
+[[network]]
+name = "tenant-a"
+listen = "127.0.0.1:{port}"
+guests = [{{ instance = "db", interface = "tap0", addresses = ["10.0.0.5"] }}]
+"""
+ELSEWHERE = ("azure-setup", "check ", "driver ", "fleet import ", "serve")
+"""Other files run these: they need az, a handler, a driver, libvirt, or ports of their own."""
 ENDLESS = (
     r"watch\b",
     r"record\b",
+    r"network proxy",
     r"agent --config",
     r"scenario run .*--serve(?!.*--no-wait)",
 )
@@ -110,7 +120,7 @@ def examples() -> list[str]:
     return sorted(each for each in found if each.split()[0] in COMMANDS)
 
 
-EXAMPLES = [each for each in examples() if each.split()[0] not in ELSEWHERE]
+EXAMPLES = [each for each in examples() if not each.startswith(ELSEWHERE)]
 ENDING = [each for each in EXAMPLES if not any(re.match(known, each) for known in ENDLESS)]
 STOPPED = [each for each in EXAMPLES if each not in ENDING]
 
@@ -125,6 +135,8 @@ def test_the_examples_are_found() -> None:
 def world(folder: Path, example: str) -> Iterator[tuple[Program, Server]]:
     (folder / "fleet.toml").write_text(FLEET)
     (folder / "mine.toml").write_text(library.text("live-migration"))
+    (folder / "network.toml").write_text(NETWORK.format(port=free_port()))
+    (folder / "proxy-secret").write_text("s3cret")
     (folder / "hook-key").write_text("whsec_" + base64.b64encode(bytes(24)).decode())
     with Server(fleet=FLEET) as server, fake_server() as receiver:
         receiver.on("POST /hook", {})
@@ -142,7 +154,7 @@ def world(folder: Path, example: str) -> Iterator[tuple[Program, Server]]:
         for name in ("web-0", "workers_0", "spot-0"):
             server.vm(name).document()
         _announce(program)
-        if re.match("backup|restore|verify", example):
+        if re.match("backup|restore|verify|migrate", example):
             _save_store(program, folder, has_backup=not example.startswith("backup"))
         if "run recorded.jsonl" in example:
             _record(server, folder / "recorded.jsonl")
@@ -208,6 +220,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "fairwarning.cli.backup.default_store_url", lambda: f"sqlite:///{tmp_path}/fairwarning.db"
     )
     monkeypatch.setenv("FAIRWARNING_AGENT_CONFIG", str(tmp_path / "agent.toml"))
+    monkeypatch.setenv("FAIRWARNING_PROXY_SECRET", "s3cret")
     return tmp_path
 
 

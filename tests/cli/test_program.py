@@ -87,9 +87,10 @@ def test_every_example_is_one_that_the_program_takes(example: str) -> None:
 def test_what_changes_something_may_be_given_a_reason(
     path: tuple[str, ...], command: click.Command
 ) -> None:
-    reads = {"show", "list", "plan", "events", "history", "watch", "completion", "test",
+    reads = {"show", "list", "plan", "steps", "events", "history", "watch", "completion", "test",
              "record", "check", "check-config", "explain", "status",
-             "backup", "verify", "restore"}  # fmt: skip
+             "backup", "verify", "restore", "migrate", "rules", "dnsmasq", "proxy",
+             "libvirt"}  # fmt: skip
     options = {name for parameter in command.params for name in parameter.opts}
     assert ("--why" in options) == (path[-1] not in reads)
 

@@ -88,3 +88,10 @@ def test_tokens_are_spoken_of_where_they_are_needed(capsys: pytest.CaptureFixtur
 )
 def test_a_store_is_shown_without_its_secrets(url: str, shown: str) -> None:
     assert shown_store(url) == shown
+
+
+def test_a_node_with_some_roles_speaks_of_them_only(capsys: pytest.CaptureFixture[str]) -> None:
+    out, _ = told(capsys, metadata_urls=[], has_control=False)
+    assert "has not the role metadata" in out
+    assert "portal" not in out
+    assert out.endswith("ready control http://127.0.0.1:8081\n")

@@ -4,16 +4,18 @@ from datetime import timedelta
 
 import pytest
 
-from fairwarning.cli.live_screen.model import (
+from fairwarning.cli.live_screen.screen import (
     ENTRIES_MAX,
+    Line,
     ScreenState,
     by_urgency,
     domains,
     instance_states,
+    screen,
+    short_ids,
     with_entries,
     with_scope,
 )
-from fairwarning.cli.live_screen.screen import Line, screen, short_ids
 from fairwarning.cli.table_model import Cell
 from tests.cli.values import (
     ID,

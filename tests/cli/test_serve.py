@@ -150,7 +150,7 @@ def test_a_store_in_use_is_one_clear_line(tmp_path: Path) -> None:
     [
         (["--store", "mysql://x"], 1, "postgresql://"),
         (["--store", "sqlite:////proc/nope/fw.db"], 1, "fw.db"),
-        (["--store", "postgresql://nobody@127.0.0.1:1/x?connect_timeout=1"], 1, "PostgreSQL"),
+        (["--store", "postgresql://nobody@127.0.0.1:99999/x"], 1, "PostgreSQL"),
         (["--metadata", "nonsense"], 2, "HOST:PORT"),
         (["--metadata", "127.0.0.1:99999"], 2, "HOST:PORT"),
         (["--metadata", "no.such.host.invalid:80", "--store", "memory:"], 1, "--metadata"),

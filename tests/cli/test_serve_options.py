@@ -7,6 +7,7 @@ import pytest
 from click.testing import Result
 
 from fairwarning.core.instants import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS
+from fairwarning.engine.node_roles import ALL_ROLES, NodeRole, NodeRoles
 from fairwarning.metadata.settings import EndpointRules
 from fairwarning.node import NodeSettings
 from tests.cli.conftest import Program
@@ -57,7 +58,7 @@ def test_without_options_it_is_as_documented(serve: Serve) -> None:
     assert (made.is_clock_virtual, made.clock_speed, made.tls, made.fleet) == (False, 0, None, None)
     assert made.makes_starter_fleet
     assert made.store_url.startswith("sqlite:///")
-    assert made.rules == EndpointRules()
+    assert made.rules == EndpointRules(store_s_max=3.0)
     timing = made.engine_rules.timing
     assert (timing.idle_ms, timing.lease_ms) == (DAY_MS, 30 * SECOND_MS)
     assert made.engine_rules.operations_pending_max == 10
@@ -197,3 +198,75 @@ def test_the_number_of_workers_is_set(serve: Serve, tmp_path: Path) -> None:
     assert serve.workers == 3
     serve()
     assert serve.workers == 0
+
+
+PG = ("--store", "postgresql://fw@db/fw")
+
+
+@pytest.mark.parametrize(
+    ("options", "roles"),
+    [
+        ((), ALL_ROLES),
+        (("--role", "metadata"), {NodeRole.METADATA}),
+        (("--role", "engine, control"), {NodeRole.ENGINE, NodeRole.CONTROL}),
+        (("--role", "engine", "--role", "metadata"), {NodeRole.ENGINE, NodeRole.METADATA}),
+        (("--role", ""), ALL_ROLES),
+    ],
+)
+def test_roles_may_be_mixed(serve: Serve, options: tuple[str, ...], roles: NodeRoles) -> None:
+    assert serve(*PG, *options).roles == roles
+
+
+def test_roles_may_stand_in_the_configuration(serve: Serve, tmp_path: Path) -> None:
+    file = tmp_path / "fw.toml"
+    file.write_text('role = ["engine", "control"]\n')
+    assert serve(*PG, "--config", str(file)).roles == {NodeRole.ENGINE, NodeRole.CONTROL}
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        (("--role", "portal"), "choose from metadata, engine, control"),
+        (("--role", "engine", "--workers", "2"), "--workers needs the role metadata"),
+        (("--role", "metadata", "--fleet", "FLEET"), "--fleet needs the role engine"),
+    ],
+)
+def test_roles_that_do_not_fit_are_refused(
+    serve: Serve, tmp_path: Path, options: tuple[str, ...], text: str
+) -> None:
+    fleet = tmp_path / "fleet.toml"
+    fleet.write_text("")
+    given = [str(fleet) if each == "FLEET" else each for each in options]
+    result = serve.tried(*PG, *given)
+    assert result.exit_code == 2
+    assert text in " ".join(result.output.split())
+
+
+@pytest.mark.parametrize(
+    ("given", "stale_s"), [("5m", 300.0), ("10s", 10.0), ("1d", 86_400.0), ("never", None)]
+)
+def test_how_long_old_documents_are_served(serve: Serve, given: str, stale_s: float | None) -> None:
+    assert serve("--stale-max", given).rules.stale_s_max == stale_s
+
+
+def test_how_long_the_store_is_waited_for(serve: Serve) -> None:
+    assert serve("--store-timeout", "1s").rules.store_s_max == 1.0
+    assert serve("--store-timeout", "1m").rules.store_s_max == 60.0
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "text"),
+    [
+        ("--stale-max", "0s", "too short"),
+        ("--stale-max", "9s", "or never"),
+        ("--stale-max", "soon", "soon"),
+        ("--store-timeout", "0s", "from 1s to 1m"),
+        ("--store-timeout", "61s", "from 1s to 1m"),
+    ],
+)
+def test_times_that_make_no_sense_are_refused(
+    serve: Serve, option: str, value: str, text: str
+) -> None:
+    result = serve.tried(option, value)
+    assert result.exit_code == 2
+    assert text in " ".join(result.output.split())

@@ -19,12 +19,11 @@ from fairwarning.client import (
     NotApproved,
     ScheduledEvents,
     Seen,
-    blocking_connection,
+    connections,
     flow,
 )
-from fairwarning.client.async_connection import AsyncConnection
-from fairwarning.client.blocking_connection import BlockingConnection
 from fairwarning.client.changes import step
+from fairwarning.client.connections import AsyncConnection, BlockingConnection
 from fairwarning.client.flow import Request
 from fairwarning.client.http import Address, Broken, TimedOut
 from fairwarning.testing import Server
@@ -401,7 +400,7 @@ def test_an_answer_that_comes_drop_by_drop_has_no_more_time_than_another(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     link, dripping = BlockingConnection(Address("http://127.0.0.1:9")), Dripping()
-    monkeypatch.setattr(blocking_connection, "time", dripping)
+    monkeypatch.setattr(connections, "time", dripping)
     link._socket = dripping  # type: ignore[assignment]
     request = Request(method="GET", target="/", headers={}, timeout_s=20)
     with pytest.raises(TimedOut):

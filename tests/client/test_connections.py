@@ -7,9 +7,8 @@ from collections.abc import Awaitable, Callable, Iterator
 
 import pytest
 
-from fairwarning.client import async_connection
-from fairwarning.client.async_connection import AsyncConnection
-from fairwarning.client.blocking_connection import BlockingConnection
+from fairwarning.client import connections
+from fairwarning.client.connections import AsyncConnection, BlockingConnection
 from fairwarning.client.flow import Request, Response
 from fairwarning.client.http import Address, Broken, TimedOut
 from tests.support.patience import HANG_S
@@ -135,7 +134,7 @@ async def test_a_host_that_lets_packets_fall_is_not_waited_for(
     async def never(*_: object) -> None:
         await asyncio.Event().wait()
 
-    monkeypatch.setattr(async_connection, "CONNECT_S_MAX", 0.01)
+    monkeypatch.setattr(connections, "CONNECT_S_MAX", 0.01)
     monkeypatch.setattr(asyncio.get_running_loop(), "create_connection", never)
     with pytest.raises(TimedOut, match=r"http://10\.0\.0\.1 did not answer in time"):
         await AsyncConnection(Address("http://10.0.0.1")).ask(REQUEST)

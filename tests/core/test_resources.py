@@ -7,6 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from fairwarning.core.commands import AddInstances, ChangeModel, UpgradeInstances
+from fairwarning.core.hooks import Hook, Hooks
 from fairwarning.core.identifiers import computer_name
 from fairwarning.core.instants import MINUTE_MS
 from fairwarning.core.model import Instance, InstanceName, Policy, Priority
@@ -189,6 +190,7 @@ def test_all_that_is_said_of_the_place_comes_along() -> None:
         "test": True,
         "driver": "command",
         "driver_settings": {"run": "/usr/local/bin/reboot"},
+        "hooks": Hooks(after=(Hook(run=("on",)),)),
         "origin": "file",
     }
     assert {field.name for field in fields(Place)} == {*place, "left_out"}

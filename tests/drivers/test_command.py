@@ -3,13 +3,15 @@
 import asyncio
 import json
 import os
+import tempfile
 from pathlib import Path
+from typing import IO
 
 import pytest
 import uvloop
 
 from fairwarning.core.model import OperationKind
-from fairwarning.drivers import command
+from fairwarning.drivers import command, programs
 from fairwarning.drivers.command import CommandDriver
 from fairwarning.engine.clocks import SystemClock, VirtualClock
 from fairwarning.engine.protocols import DriverFailed, Found, LeaseLost
@@ -22,13 +24,14 @@ async def carry_out(
     settings: dict[str, str], attempt: int = 1, operation: OperationKind | None = None
 ) -> None:
     asked = order(settings, attempt=attempt, operation=operation)
-    await CommandDriver().carry_out(asked, SystemClock().alarm(), HeldLease())
+    await CommandDriver(SystemClock()).do(asked, SystemClock().alarm(), HeldLease())
 
 
 async def test_the_program_gets_the_order_and_its_end_is_the_end_of_the_impact(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FAIRWARNING_STORE", "postgresql://me:hunter2@db/fw")
+    monkeypatch.setenv("PGPASSWORD", "hunter2")
     monkeypatch.setenv("HYPERVISOR", "qemu:///system")
     settings = program(
         tmp_path,
@@ -100,6 +103,19 @@ async def test_a_program_that_is_not_there_is_a_failure_that_says_so() -> None:
         await carry_out({"run": "/nonesuch --hard"})
 
 
+async def test_a_full_disk_is_a_failure_that_says_where(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(**_: int) -> IO[bytes]:
+        return open("/dev/full", "r+b", buffering=0)
+
+    monkeypatch.setattr(tempfile, "TemporaryFile", full)
+    monkeypatch.setattr(tempfile, "gettempdir", lambda: "/its/folder")
+    with pytest.raises(DriverFailed, match="/its/folder: No space left on device; free"):
+        await carry_out(program(tmp_path, "notes.touch()\n"))
+    assert not (tmp_path / "notes").exists()
+
+
 async def test_a_program_that_may_not_be_run_is_a_failure_that_says_so(tmp_path: Path) -> None:
     path = tmp_path / "reboot"
     path.write_text("#!/bin/sh\n")
@@ -123,13 +139,13 @@ async def test_no_shell_reads_the_command_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize("state", list(Found))
 async def test_find_is_what_the_program_prints(tmp_path: Path, state: Found) -> None:
     settings = program(tmp_path, f"print({state.value!r} if action == 'find' else 'wrong')\n")
-    assert await CommandDriver().find(order(settings, attempt=2)) is state
+    assert await CommandDriver(SystemClock()).find(order(settings, attempt=2)) is state
 
 
 async def test_an_answer_that_find_does_not_know_is_a_failure(tmp_path: Path) -> None:
     settings = program(tmp_path, "print('perhaps')\n")
     with pytest.raises(DriverFailed, match=r"'perhaps'.*unknown, running, done, failed"):
-        await CommandDriver().find(order(settings, attempt=2))
+        await CommandDriver(SystemClock()).find(order(settings, attempt=2))
 
 
 async def test_a_later_attempt_waits_for_what_still_runs_and_does_nothing_twice(
@@ -144,7 +160,7 @@ async def test_a_later_attempt_waits_for_what_still_runs_and_does_nothing_twice(
     clock = VirtualClock()
     alarm = clock.alarm()
     work = asyncio.create_task(
-        CommandDriver().carry_out(order(settings, attempt=2), alarm, HeldLease())
+        CommandDriver(SystemClock()).do(order(settings, attempt=2), alarm, HeldLease())
     )
     work.add_done_callback(lambda _: alarm.close())
     await clock.advance(10_000)
@@ -161,7 +177,9 @@ async def test_nothing_is_begun_if_the_lease_was_lost_while_it_waited(tmp_path: 
     lease = HeldLease()
     lease.is_held = False
     with pytest.raises(LeaseLost):
-        await CommandDriver().carry_out(order(settings, attempt=2), SystemClock().alarm(), lease)
+        await CommandDriver(SystemClock()).do(
+            order(settings, attempt=2), SystemClock().alarm(), lease
+        )
     assert (tmp_path / "notes").read_text().split() == ["find"]
 
 
@@ -194,7 +212,7 @@ def pipe(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def short_grace(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(command, "GRACE_S", 0.2)
+    monkeypatch.setattr(programs, "GRACE_S", 0.2)
 
 
 @pytest.mark.usefixtures("short_grace")
@@ -249,7 +267,7 @@ async def test_a_question_that_takes_too_long_is_ended(
         pytest.raises(DriverFailed, match=r"did not end within 0\.5 s"),
     ):
         async with asyncio.timeout(HANG_S):
-            await CommandDriver().find(order(settings, attempt=2))
+            await CommandDriver(SystemClock()).find(order(settings, attempt=2))
 
 
 CLEANING_UP = (
@@ -270,7 +288,7 @@ CLEANING_UP = (
 async def test_what_a_program_has_started_may_clean_up(
     pipe: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(command, "GRACE_S", HANG_S)
+    monkeypatch.setattr(programs, "GRACE_S", HANG_S)
     work = asyncio.create_task(carry_out(program(pipe.parent, CLEANING_UP)))
     with await asyncio.to_thread(open, pipe, "rb") as held:
         assert await asyncio.to_thread(held.readline) == b"ready\n"

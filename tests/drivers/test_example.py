@@ -40,7 +40,7 @@ def impact(
 
 
 async def carry_out(asked: Order) -> None:
-    await CommandDriver().carry_out(asked, SystemClock().alarm(), HeldLease())
+    await CommandDriver(SystemClock()).do(asked, SystemClock().alarm(), HeldLease())
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ async def test_it_does_each_type_once(
     folder: Path, type: EventType, operation: OperationKind | None, words: list[str]
 ) -> None:
     asked = impact(folder, type, operation=operation)
-    driver = CommandDriver()
+    driver = CommandDriver(SystemClock())
     assert await driver.find(asked) is Found.UNKNOWN
     await carry_out(asked)
     assert await driver.find(asked) is Found.DONE
@@ -77,7 +77,7 @@ async def test_it_does_each_type_once(
 async def test_a_lower_attempt_than_one_it_has_seen_does_nothing(folder: Path) -> None:
     """As when a node is paused, loses its lease, and goes on after another has asked."""
     first = impact(folder, EventType.REBOOT)
-    assert await CommandDriver().find(replace(first, attempt=2)) is Found.UNKNOWN
+    assert await CommandDriver(SystemClock()).find(replace(first, attempt=2)) is Found.UNKNOWN
     with pytest.raises(DriverFailed, match="attempt 2 was seen already"):
         await carry_out(first)
     assert not (folder / "asked").exists()
@@ -93,7 +93,7 @@ async def test_what_is_under_way_is_found_and_not_begun_twice(folder: Path) -> N
         asked = impact(folder, EventType.FREEZE, duration_s=600)
         work = asyncio.create_task(carry_out(asked))
         assert await asyncio.to_thread(told.readline) == b"suspend vm-17\n"
-        assert await CommandDriver().find(asked) is Found.RUNNING
+        assert await CommandDriver(SystemClock()).find(asked) is Found.RUNNING
         with pytest.raises(DriverFailed, match="another attempt is under way"):
             await carry_out(asked)
         work.cancel()
@@ -106,7 +106,7 @@ async def test_it_says_that_it_cannot_reimage(folder: Path) -> None:
     asked = impact(folder, EventType.REBOOT, operation=OperationKind.REIMAGE)
     with pytest.raises(DriverFailed, match="cannot reimage"):
         await carry_out(asked)
-    assert await CommandDriver().find(asked) is Found.FAILED
+    assert await CommandDriver(SystemClock()).find(asked) is Found.FAILED
 
 
 async def test_a_frozen_domain_is_resumed_when_the_script_is_ended(folder: Path) -> None:
@@ -118,4 +118,4 @@ async def test_a_frozen_domain_is_resumed_when_the_script_is_ended(folder: Path)
         assert await asyncio.to_thread(told.readline) == b"resume vm-17\n"
         with pytest.raises(asyncio.CancelledError):
             await work
-    assert await CommandDriver().find(impact(folder, EventType.FREEZE)) is Found.FAILED
+    assert await CommandDriver(SystemClock()).find(impact(folder, EventType.FREEZE)) is Found.FAILED

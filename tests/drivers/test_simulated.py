@@ -24,7 +24,7 @@ def impact(duration_s: int, lasts_s: int | None = None) -> Order:
 async def carry_out(driver: SimulatedDriver, clock: VirtualClock, asked: Order) -> None:
     alarm = clock.alarm()
     try:
-        await driver.carry_out(asked, alarm, HeldLease())
+        await driver.do(asked, alarm, HeldLease())
     finally:
         alarm.close()
 

@@ -30,7 +30,7 @@ async def test_a_flaky_program_is_asked_what_became_of_it_and_runs_again(tmp_pat
     (scope,) = expand(TEST_WEB)
     roster = replace(scope.roster, driver="command", driver_settings=settings)
     await store.create([replace(scope, roster=roster)], by=ME)
-    drivers = {"command": CommandDriver()}
+    drivers = {"command": CommandDriver(clock)}
     engine = Engine(store=store, clock=clock, drivers=drivers, node=NodeId("n"), ids=ids())
     await engine.start()
     schedule = Schedule(event_id=E1, type=EventType.REBOOT, targets=names("web-0"), notice_ms=0)

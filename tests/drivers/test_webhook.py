@@ -7,8 +7,9 @@ import pytest
 
 from fairwarning.core.instants import SECOND_MS
 from fairwarning.core.webhook_signatures import signature_of
-from fairwarning.drivers import webhook
-from fairwarning.drivers.webhook import ANSWER_BYTES_MAX, WebhookDriver
+from fairwarning.drivers import web_requests, webhook
+from fairwarning.drivers.web_requests import ANSWER_BYTES_MAX
+from fairwarning.drivers.webhook import WebhookDriver
 from fairwarning.engine.clocks import VirtualClock
 from fairwarning.engine.protocols import DriverFailed, Found, LeaseLost
 from tests.core.builders import E1, T0
@@ -24,7 +25,7 @@ async def carry_out(it: Service, *, attempt: int = 1, **more: str) -> int:
     clock = VirtualClock(T0)
     alarm = clock.alarm()
     asked = order({"url": it.url} | more, attempt=attempt)
-    work = asyncio.create_task(WebhookDriver(clock).carry_out(asked, alarm, HeldLease()))
+    work = asyncio.create_task(WebhookDriver(clock).do(asked, alarm, HeldLease()))
     work.add_done_callback(lambda _: alarm.close())
     while not work.done():
         await clock.settle()
@@ -86,7 +87,7 @@ async def test_nothing_is_begun_if_the_lease_was_lost_while_it_waited() -> None:
         asked = order({"url": it.url}, attempt=2)
         clock = VirtualClock(T0)
         with pytest.raises(LeaseLost):
-            await WebhookDriver(clock).carry_out(asked, clock.alarm(), lease)
+            await WebhookDriver(clock).do(asked, clock.alarm(), lease)
         assert it.actions == ["find"]
 
 
@@ -160,7 +161,7 @@ async def test_a_service_that_never_comes_to_an_end_is_a_failure(
 ) -> None:
     """Though something comes all the time."""
     monkeypatch.setattr(webhook, "TIMEOUT_S", 1.0)
-    monkeypatch.setattr(webhook, "ANSWER_BYTES_MAX", 10**9)
+    monkeypatch.setattr(web_requests, "ANSWER_BYTES_MAX", 10**9)
 
     is_over, has_ended = asyncio.Event(), asyncio.Event()
 

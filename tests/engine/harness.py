@@ -4,7 +4,7 @@ from collections.abc import Callable
 from itertools import count
 
 from fairwarning.core.commands import Activate
-from fairwarning.core.model import ENGINE, EventId, NodeId, Scope, operator_actor
+from fairwarning.core.model import ENGINE, EventId, NodeId, Scope, ScopeId, operator_actor
 from fairwarning.core.resources import AvailabilitySet, Member, Place, Resource
 from fairwarning.drivers.simulated import SimulatedDriver
 from fairwarning.engine.clocks import VirtualClock
@@ -85,6 +85,10 @@ class FailingStore(MemoryStore):
     async def due(self, limit: int) -> Due:
         self._fail()
         return await super().due(limit)
+
+    async def read(self, scope_id: ScopeId) -> Scope:
+        self._fail()
+        return await super().read(scope_id)
 
     def _fail(self) -> None:
         if self.is_down:

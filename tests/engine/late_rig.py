@@ -9,6 +9,7 @@ from fairwarning.core.commands import Approve, Schedule
 from fairwarning.core.instants import HOUR_MS, SECOND_MS, Instant
 from fairwarning.core.model import EventId, EventType, NodeId, Phase, Scope, ScopeId
 from fairwarning.engine.clocks import VirtualClock
+from fairwarning.engine.impact_hooks import RunHook, no_hooks
 from fairwarning.engine.protocols import (
     Alarm,
     DriverFailed,
@@ -61,7 +62,7 @@ class RecordingDriver:
         await self.on_find()
         return self.found
 
-    async def carry_out(self, order: Order, alarm: Alarm, lease: Lease) -> None:
+    async def do(self, order: Order, alarm: Alarm, lease: Lease) -> None:
         self.begun.append((order.key, order.attempt))
         self.orders.append(order)
         if self.breaks:
@@ -139,12 +140,15 @@ class LateRig(Rig):
         self.late_store = LateStore(clock)
         super().__init__(self.late_store, clock)
         self.calls = RecordingDriver()
+        self.run_hook: RunHook = no_hooks
+        self.resource = TEST_WEB
 
     async def node(self, name: str = "n1", rules: Rules | None = None) -> Engine:
         engine = Engine(
             store=self.store,
             clock=self.clock,
             drivers={"simulated": self.calls},
+            run_hook=self.run_hook,
             node=NodeId(name),
             ids=self._ids,
             rules=rules,
@@ -167,7 +171,7 @@ class LateRig(Rig):
         return rig, engine, await rig.scheduled(engine, *ids)
 
     async def scheduled(self, engine: Engine, *ids: EventId) -> Scope:
-        scope = await self.declare(engine, TEST_WEB)
+        scope = await self.declare(engine, self.resource)
         for number, id in enumerate(ids):
             command = Schedule(
                 event_id=id,

@@ -199,16 +199,19 @@ async def test_views_are_known_to_be_true_only_at_the_end_of_the_journal(
     for number in range(1, 4):
         await engine.submit(scope.id, _reboot(number, f"web-{number}"), by=ME)
     began_s = follows._true_s
-    follows._looked_s = 7.0
+    later_s = began_s + 7
     while len(await follows._reader.page(2)) == 2:
         await follows._look()
         assert follows._true_s == began_s
     await follows._look()
-    assert follows._true_s == 7.0, "when the look before began: what came since may be missing"
-    views.begin_era(StepBack(common_ms=None, lost=frozenset()))
-    follows._looked_s = 8.0
+    assert follows._true_s == began_s, "no look came before, so the views are as old as the start"
+    follows._looked_s = later_s
     await follows._look()
-    assert follows._true_s == 7.0, "not while views are read anew"
+    assert follows._true_s == later_s, "when the look before began: what came since may be missing"
+    views.begin_era(StepBack(common_ms=None, lost=frozenset()))
+    follows._looked_s = later_s + 1
+    await follows._look()
+    assert follows._true_s == later_s, "not while views are read anew"
     await views.close()
     await engine.stop()
 

@@ -79,7 +79,7 @@ class CallsOfBoth:
     async def find(self, order: Order) -> Found:
         return Found.UNKNOWN
 
-    async def carry_out(self, order: Order, alarm: Alarm, lease: Lease) -> None:
+    async def do(self, order: Order, alarm: Alarm, lease: Lease) -> None:
         self.begun.append((order.node, order.attempt))
         self.news.set()
         await alarm.wait(None)

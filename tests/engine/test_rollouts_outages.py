@@ -64,7 +64,9 @@ async def test_an_outage_at_any_call_delays_and_doubles_nothing(
         return calls
 
     met = {name async for name in every_call_fails(scenario, at_once=at_once, every=every)}
-    assert {"record rollout", "records rollout", "keep rollout", "read", "transact"} <= met
+    # If no other node writes, the scopes were read before, and signals tell how they change.
+    reads = {"read"} if store_kind is SharedStore else set()
+    assert {"record rollout", "records rollout", "keep rollout", "transact"} | reads <= met
 
 
 async def test_an_outage_while_it_starts_only_delays() -> None:

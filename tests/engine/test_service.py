@@ -12,6 +12,7 @@ from fairwarning.core.model import (
     InstanceName,
     OperationKind,
     Phase,
+    Scope,
     ScopeId,
     instance_actor,
 )
@@ -340,6 +341,29 @@ async def test_a_scope_that_another_node_holds_does_not_hold_up_the_timers_of_ot
     await clock.advance(2 * SECOND_MS)
     assert await phase(rig, scope.id) is Phase.STARTED
     store.busy = None
+    await engine.stop()
+
+
+async def test_a_condition_counts_also_after_the_store_had_another_past(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = VirtualClock()
+    store = GatedStore(clock)
+    rig = Rig(store, clock)
+    engine = await rig.node()
+    scope = await rig.declare(engine)
+    monkeypatch.setattr(engine, "_follow", _follow_at_once)
+
+    class Overtaken(Exception):
+        pass
+
+    def refuse(_: Scope) -> None:
+        raise Overtaken
+
+    store.other_past = True
+    with pytest.raises(Overtaken):
+        await engine.submit(scope.id, REBOOT, by=ME, precondition=refuse)
+    assert not (await store.read(scope.id)).events
     await engine.stop()
 
 

@@ -53,10 +53,10 @@ async def test_a_driver_is_told_the_operation(monkeypatch: pytest.MonkeyPatch) -
     scope = await rig.declare(engine, POOL)
     orders: list[Order] = []
 
-    async def carry_out(order: Order, alarm: Alarm, lease: Lease) -> None:
+    async def do(order: Order, alarm: Alarm, lease: Lease) -> None:
         orders.append(order)
 
-    monkeypatch.setattr(rig.driver, "carry_out", carry_out)
+    monkeypatch.setattr(rig.driver, "do", do)
     for kind in (OperationKind.REIMAGE, OperationKind.STOP):
         await engine.submit(scope.id, batch(engine, kind, "pool_0"), by=ME)
         await rig.clock.settle()

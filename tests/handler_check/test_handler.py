@@ -2,12 +2,19 @@
 
 import os
 import signal
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from fairwarning.handler_check.handler import OUTPUT_LINES_MAX, CannotStart, Handler, last_lines
+from fairwarning.handler_check.handler import (
+    OUTPUT_LINES_MAX,
+    CannotStart,
+    Handler,
+    last_lines,
+    scheduling_delay_s,
+)
 from tests.support.patience import HANG_S
 
 READY = "import os, signal, sys, time; "
@@ -64,3 +71,20 @@ def test_the_end_of_the_output_is_kept_with_what_is_no_text(tmp_path: Path) -> N
 def test_a_command_that_cannot_be_run_is_named(tmp_path: Path) -> None:
     with pytest.raises(CannotStart, match="no-such-program: No such file"):
         Handler(["no-such-program"], {}, tmp_path / "output", lambda: None)
+
+
+def test_the_delays_of_a_group_are_added_to_our_own() -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", "input()"], stdin=subprocess.PIPE, process_group=0
+    ) as process:
+        nobody = scheduling_delay_s(2**22)
+        with_it = scheduling_delay_s(process.pid)
+        process.communicate(b"\n")
+    assert 0 <= nobody <= with_it
+    assert process.returncode == 0
+
+
+def test_a_group_that_has_ended_has_no_delay_of_its_own() -> None:
+    done = subprocess.Popen([sys.executable, "-c", ""], process_group=0)
+    done.wait()
+    assert scheduling_delay_s(done.pid) >= 0

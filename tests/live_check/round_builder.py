@@ -136,6 +136,11 @@ class RoundBuilder:
         self.records.add(poll)
         return poll
 
+    def unanswered_poll(self, name: str, second: float) -> Poll:
+        poll = self.poll(name, second)
+        poll.answered = poll.status = poll.tag = poll.document = None
+        return poll
+
     # What the history says.
 
     def scheduled(

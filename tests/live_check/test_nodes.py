@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from fairwarning.live_check import nodes
-from fairwarning.live_check.nodes import Node, is_error
+from fairwarning.live_check.nodes import Node, is_error, serve_options
 from fairwarning.live_check.records import NodeChange, Record
+from tests.support.patience import HANG_S
 
 
 @pytest.mark.parametrize(
@@ -40,7 +41,7 @@ async def running(folder: Path, program: str) -> Node:
     node = Node(1, folder, [])
     node.log.touch()
     node._process = await asyncio.create_subprocess_exec(
-        "/bin/sh", "-c", f"{program}", stdout=asyncio.subprocess.PIPE
+        "/bin/sh", "-c", program, stdout=asyncio.subprocess.PIPE, start_new_session=True
     )
     node.is_up = True
     assert node._process.stdout is not None
@@ -59,6 +60,16 @@ async def test_a_server_that_does_not_stop_is_killed_and_that_is_noted(
     assert not node.is_up
     await node.kill(notes.append)
     assert len(notes) == 2, "one that has ended is not ended again"
+
+
+async def test_a_kill_ends_the_workers_of_a_server_too(tmp_path: Path) -> None:
+    node = await running(tmp_path, "sleep 1000 & echo; wait")
+    await node.kill(Notes().append)
+    assert node._process is not None
+    assert node._process.stdout is not None
+    # It ends when no process has it open any more.
+    async with asyncio.timeout(HANG_S):
+        await node._process.stdout.read()
 
 
 async def test_a_server_that_ends_by_itself_has_died_with_its_last_words(tmp_path: Path) -> None:
@@ -98,3 +109,23 @@ def test_an_error_in_the_log_is_noted_once(tmp_path: Path) -> None:
     node.note_errors(notes.append)
     assert notes.changes() == ["error", "error"]
     assert ['"a"' in each for each in notes.details()] == [True, False]
+
+
+async def test_the_first_process_runs_the_first_program_and_later_ones_this_version(
+    tmp_path: Path,
+) -> None:
+    """The other version only says where it was loaded from, in place of becoming ready."""
+    package = tmp_path / "src/fairwarning"
+    package.mkdir(parents=True)
+    (package / "__init__.py").touch()
+    ready = '{"metadata": ["http://old"], "control": "http://old"}'
+    (package / "__main__.py").write_text(f"print({ready!r})")
+    node = Node(1, tmp_path, serve_options("memory:", 10), first_program=tmp_path / "src")
+    await node.start(Notes().append)
+    assert node.control_url == "http://old"
+    await node.kill(Notes().append)
+    await node.start(Notes().append)
+    try:
+        assert node.control_url.startswith("http://127.0.0.1:")
+    finally:
+        await node.kill(Notes().append)

@@ -12,6 +12,9 @@ from tests.metadata.test_polls_held import WAIT, hold
 from tests.operator_api.rig import Block
 from tests.support.patience import HANG_S
 
+DRAINED = "/metadata/fairwarning/drained?EventId=unknown"
+"""A request for which the store is read."""
+
 
 async def only_connection(rig: Rig) -> Connection:
     """The server's side of the only connection that is open."""
@@ -106,7 +109,7 @@ async def test_a_client_that_has_closed_its_side_is_not_held(
     client = await rig.connect()
     block = Block(monkeypatch, rig.store, "read")
     waiting = request(WAIT + "300", headers={"Metadata": "true", "If-None-Match": tag})
-    await client.send(request("/metadata/instance?api-version=2021-02-01") + waiting)
+    await client.send(request(DRAINED) + waiting)
     async with asyncio.timeout(HANG_S):
         await block.reached.wait()
         client.writer.write_eof()
@@ -114,5 +117,5 @@ async def test_a_client_that_has_closed_its_side_is_not_held(
         while not connection._is_ended:  # noqa: ASYNC110
             await asyncio.sleep(0.001)
     block.open()
-    assert (await client.receive()).status == 200
+    assert (await client.receive()).status == 404
     assert await client.is_closed()

@@ -6,7 +6,6 @@ from itertools import pairwise
 import pytest
 from msgspec.structs import replace
 
-from fairwarning.core.model import Scope, ScopeId
 from fairwarning.metadata.instance_metadata import INSTANCE_VERSIONS
 from tests.metadata.rig import Rig
 
@@ -126,18 +125,10 @@ async def test_versions_need_no_version(rig: Rig) -> None:
     assert (await rig.ask("/metadata/versions", method="POST")).status == 405
 
 
-async def test_an_instance_that_another_node_has_just_removed_is_not_found(
-    rig: Rig, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The views of this node still show it, and the store no longer has it."""
-    real = rig.store.read
-
-    async def read(scope_id: ScopeId) -> Scope:
-        scope = await real(scope_id)
-        left = {name: each for name, each in scope.roster.instances.items() if name != "web-0"}
-        return replace(scope, roster=replace(scope.roster, instances=left))
-
-    monkeypatch.setattr(rig.store, "read", read)
+async def test_an_instance_that_the_roster_does_not_have_is_not_found(rig: Rig) -> None:
+    scope, rosters = rig.web, rig.engine.views.rosters
+    left = {name: each for name, each in scope.roster.instances.items() if name != "web-0"}
+    rosters.put(scope.id, replace(scope.roster, instances=left))
     path = "/metadata/instance?api-version=2021-02-01"
     assert (await rig.ask(path)).status == 404
     assert (await rig.ask(path, source="127.0.1.11")).status == 200

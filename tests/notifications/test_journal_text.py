@@ -5,6 +5,7 @@ from typing import get_args
 import pytest
 from msgspec.structs import replace
 
+from fairwarning.core.hooks import HookStage
 from fairwarning.core.journal_text import listed, sentence
 from fairwarning.core.model import (
     ENGINE,
@@ -15,6 +16,7 @@ from fairwarning.core.model import (
     Model,
     NodeId,
     OperationKind,
+    Phase,
     Policy,
     Power,
     StartCause,
@@ -33,6 +35,8 @@ from fairwarning.core.transitions import (
     Failed,
     Forgotten,
     HandedOver,
+    HookFinished,
+    ImpactEnded,
     InstanceDeleted,
     InstancesAdded,
     InstancesUpgraded,
@@ -100,6 +104,30 @@ SAID: list[tuple[Transition, str]] = [
     (
         AttemptFailed(event_id=E1, attempt=1, reason="no disk", retry_ms=NINE_THIRTY),
         "attempt 1 failed: no disk; to be tried again at 2026-11-16 09:30:00 UTC",
+    ),
+    (
+        HookFinished(
+            event_id=E1,
+            attempt=1,
+            stage=HookStage.AFTER,
+            number=2,
+            name="alarm on",
+            is_done=False,
+            tries=3,
+            took_ms=12_000,
+            result="exit code 1",
+            output="no\nroute\n",
+            at_ms=T0,
+        ),
+        "hook after 2 (alarm on) failed on try 3: exit code 1, after 12 s; output: no route",
+    ),
+    (
+        ImpactEnded(event_id=E1, outcome=Phase.COMPLETED, reason="", at_ms=T0),
+        "the driver has completed the impact; the hooks after it follow",
+    ),
+    (
+        ImpactEnded(event_id=E1, outcome=Phase.FAILED, reason="no disk", at_ms=T0),
+        "the impact has failed: no disk; the hooks after it follow",
     ),
     (Completed(event_id=E1, at_ms=T0), "completed"),
     (Failed(event_id=E1, reason="no disk", at_ms=T0), "failed: no disk"),

@@ -156,6 +156,53 @@ async def test_only_an_admin_says_what_a_driver_runs(rig: Rig) -> None:
     assert answer.status_code == 200
 
 
+async def test_only_an_admin_sets_changes_or_takes_away_hooks(rig: Rig) -> None:
+    as_operator = bearer(await token(rig, "operator"))
+    hooks = {"before": [{"run": ["/bin/true"]}]}
+    mail: dict[str, object] = {"name": "mail", "hooks": hooks}
+
+    async def refused(vm: dict[str, object]) -> None:
+        answer = await rig.api.post("/fleet", json={"vm": [vm]}, headers=as_operator)
+        assert Rig.check(answer, 403)["code"] == "hooks-need-admin"
+
+    await refused(mail)
+    await rig.post("/fleet", {"vm": [mail]})
+    await refused({"name": "mail", "hooks": {}})
+    await refused({"name": "mail", "hooks": {"before": [{"run": ["/bin/false"]}]}})
+    other = {"name": "mail", "handle": "web-0"}
+    answer = await rig.api.post("/fleet", json={"vm": [other]}, headers=as_operator)
+    assert Rig.check(answer, 403)["code"] == "handle-needs-admin"
+    for same in ({"name": "mail", "tags": {"a": "b"}}, {**mail, "tags": {"a": "c"}}):
+        answer = await rig.api.post("/fleet", json={"vm": [same]}, headers=as_operator)
+        assert answer.status_code == 200
+    scopes = (await rig.get("/fleet"))["scopes"]
+    (kept,) = [each["hooks"] for each in scopes if each["name"] == "mail"]
+    assert kept == {
+        "before": [
+            {
+                "name": "true",
+                "program": "/bin/true",
+                "url": None,
+                "timeout": "PT30S",
+                "retries": 0,
+                "pause": "PT5S",
+                "onFailure": "fail",
+            }
+        ],
+        "after": [],
+    }
+
+
+async def test_what_a_hook_must_know_is_in_no_answer(rig: Rig) -> None:
+    for number in range(2):
+        url = f"https://user:PW{number}@host/K3Y"
+        hooks = {"before": [{"run": ["alarm", "K3Y"]}], "after": [{"url": url}]}
+        await rig.post("/fleet", {"vm": [{"name": "mail", "hooks": hooks}]})
+    shown = str(await rig.get("/history")) + str(await rig.get("/fleet"))
+    assert "K3Y" not in shown
+    assert "PW" not in shown
+
+
 async def test_what_a_driver_must_know_is_in_no_answer(rig: Rig) -> None:
     for url in ("https://user:PW1@host/K3Y", "https://user:PW2@host/K3Y"):
         driver = {"type": "webhook", "url": url}

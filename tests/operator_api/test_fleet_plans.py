@@ -9,7 +9,7 @@ import pytest
 from fairwarning.boot import make_control
 from fairwarning.core.model import Roster
 from fairwarning.core.resources import ScaleSet, expand
-from fairwarning.drivers import DRIVER_CATALOGUE
+from fairwarning.drivers import plugins
 from fairwarning.operator_api.auth import Caller, Role
 from fairwarning.operator_api.context import AzureListener, Control
 from fairwarning.operator_api.fleet_plans import (
@@ -46,7 +46,7 @@ def is_small(count: int) -> bool:
 
 def wish(wanted: Document) -> Wish:
     caller = Caller("me", Role.ADMIN)
-    return Wish(wanted, prune=True, caller=caller, drivers=DRIVER_CATALOGUE)
+    return Wish(wanted, prune=True, caller=caller, drivers=plugins.catalogue())
 
 
 def control_of(rig: Rig) -> Control:
@@ -79,6 +79,6 @@ async def test_the_fleet_is_sent_to_the_process_in_small_frames(
 
     monkeypatch.setattr(control.subprocesses, "run", run)
     await prepare(control, wish(document()))
-    frames = [pickle.loads(each) for each in sent[1:]]
+    frames = [pickle.loads(each[1:]) for each in sent[1:]]
     assert instances([scope.roster for each in frames for scope in each]) > 3 * CAPACITY
     assert all(is_small(instances([scope.roster for scope in each])) for each in frames)

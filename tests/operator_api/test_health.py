@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fairwarning.engine.protocols import StoreDown
+from fairwarning.engine.protocols import StoreCondition, StoreDown
 from fairwarning.operator_api import health
 from tests.operator_api.rig import Rig, running
 from tests.support.http_client import http_client
@@ -65,6 +65,16 @@ async def test_it_is_ready_while_its_store_answers(rig: Rig) -> None:
         wrong = await client.delete("/api/v1/events")
         assert wrong.status_code == 405
         assert set(wrong.headers["allow"].split(", ")) == {"GET", "HEAD", "POST"}
+
+
+async def test_it_says_what_is_wrong_with_a_store_that_works(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    condition = StoreCondition(warnings=("nothing is heard",))
+    async with http_client(rig.node.control_url) as client:
+        assert (await client.get("/readyz")).text == "ready\n"
+        monkeypatch.setattr(type(rig.node.store), "condition", condition)
+        assert (await client.get("/readyz")).text == "ready\nwarning: nothing is heard\n"
 
 
 async def status(rig: Rig, path: str) -> int:

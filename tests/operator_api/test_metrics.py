@@ -1,5 +1,6 @@
 """What the figures say of commits, deadlines and requests, one at a time."""
 
+import time
 from types import SimpleNamespace
 from typing import cast
 
@@ -9,13 +10,14 @@ from msgspec.structs import replace
 from fairwarning.core.instants import HOUR_MS, MINUTE_MS, Instant, later
 from fairwarning.core.model import EventType, Phase, ScopeId, StartCause
 from fairwarning.core.transitions import Approved, Started, Transition
-from fairwarning.engine.protocols import Due, Receipt, Store
+from fairwarning.engine.protocols import Due, Receipt, Store, StoreCondition
 from fairwarning.engine.service import Engine
-from fairwarning.operator_api.metrics import LATE_MS, Metrics
+from fairwarning.operator_api.metrics import Metrics
 from tests.core.builders import T0, web
 from tests.notifications.entries import REBOOT
 from tests.operator_api.rig import ME
 from tests.operator_api.test_health import value
+from tests.support.patience import HANG_S
 
 NOT_BEFORE = later(T0, 15 * MINUTE_MS)
 
@@ -23,6 +25,7 @@ NOT_BEFORE = later(T0, 15 * MINUTE_MS)
 class FakeStore:
     def __init__(self, due: Due) -> None:
         self._due = due
+        self.condition = StoreCondition(hears_signals=False, feed_delay_s=7.5)
 
     async def count_events(self) -> dict[tuple[EventType, Phase], int]:
         return {(EventType.REBOOT, Phase.STARTED): 3}
@@ -43,20 +46,18 @@ def committed(*transitions: Transition) -> Receipt:
     return Receipt(scope=scope, at_ms=T0, transitions=transitions)
 
 
-@pytest.mark.parametrize(
-    ("late_ms", "cause", "count"),
-    [
-        (LATE_MS, StartCause.DUE, 0),
-        (LATE_MS + 1, StartCause.DUE, 1),
-        (HOUR_MS, StartCause.APPROVED, 0),
-    ],
-)
-async def test_a_start_is_late_more_than_a_second_after_it_was_due(
-    late_ms: int, cause: StartCause, count: int
-) -> None:
-    metrics = Metrics(dict)
+async def test_the_condition_of_the_store_is_shown() -> None:
+    text = await rendered(Metrics(dict))
+    assert value(text, "fairwarning_store_signals_up") == 0
+    assert value(text, "fairwarning_change_feed_held_back_seconds") == 7.5
+
+
+@pytest.mark.parametrize(("late_ms", "count"), [(0, 0), (MINUTE_MS, 1)])
+async def test_late_starts_are_counted(late_ms: int, count: int) -> None:
+    metrics, cause = Metrics(dict), StartCause.DUE
     at = later(NOT_BEFORE, late_ms)
-    metrics.note_commit(committed(Started(event_id=REBOOT.id, cause=cause, at_ms=at)), 0.1)
+    started = Started(event_id=REBOOT.id, cause=cause, at_ms=at, late_ms=late_ms)
+    metrics.note_commit(committed(started), 0.1)
     text = await rendered(metrics)
     found = 'fairwarning_late_starts_total{type="Reboot"} 1.0' in text
     assert found == bool(count)
@@ -74,6 +75,7 @@ async def test_an_approval_is_measured_from_the_announcement() -> None:
     assert value(text, 'fairwarning_approval_seconds_sum{type="Reboot"}') == 60
     assert value(text, "fairwarning_metadata_answers_total") == 7
     assert value(text, "fairwarning_store_step_backs_total") == 2
+    assert abs(value(text, "fairwarning_start_time_seconds") - time.time()) < HANG_S
 
 
 @pytest.mark.parametrize(

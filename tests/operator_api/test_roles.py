@@ -24,6 +24,7 @@ NEEDED = {
         POST /rollouts/plan
         GET /rollouts
         GET /rollouts/{id}
+        GET /rollouts/{id}/steps
         GET /history
         GET /clock
         GET /me

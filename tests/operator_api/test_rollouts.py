@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from fairwarning.core.rollouts import parts
 from tests.operator_api.rig import Rig
 
 ASKED: dict[str, Any] = {
@@ -65,3 +66,18 @@ async def test_each_decision_on_a_rollout_has_its_reason_in_the_history(rig: Rig
         entries = (await rig.get("/history"))["entries"]
         assert f"{verb} it" in [each["why"] for each in entries[:3]]
     assert (await rig.post("/rollouts/20261116-220000-4f2a9c/pause", status=404))["code"]
+
+
+async def test_the_steps_of_any_rollout_come_in_pages_with_counts(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parts, "WHOLE_STEPS_MAX", 1)
+    monkeypatch.setattr(parts, "PART_STEPS_MAX", 1)
+    made = await rig.post("/rollouts", {"type": "Reboot", "scopes": ["web", "db"]}, 201)
+    assert made["counts"] == {"waiting": 3}
+    first = await rig.get(f"/rollouts/{made['id']}/steps", limit=2)
+    assert [each["updateDomain"] for each in first["steps"]] == [0, 1]
+    rest = await rig.get(f"/rollouts/{made['id']}/steps", after=first["next"])
+    assert [each["scope"].rpartition("/")[2] for each in rest["steps"]] == ["db"]
+    assert rest["next"] is None
+    await rig.get(f"/rollouts/{made['id']}/steps", 422, after="nonsense")

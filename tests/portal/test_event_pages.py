@@ -153,6 +153,30 @@ async def test_an_event_tells_its_whole_story_in_order(rig: Rig, reader: Reader)
     assert timeline.count("sessions moved") == 1
 
 
+async def test_hooks_are_in_the_timeline_with_their_output(rig: Rig, reader: Reader) -> None:
+    run = ["/bin/sh", "-c", "echo '<i>loud</i>'; exit 3"]
+    hooks = {
+        "before": [{"name": "alarm off", "run": run, "on_failure": "go-on"}],
+        "after": [{"name": "alarm on", "run": ["/bin/sh", "-c", "echo $FAIRWARNING_OUTCOME"]}],
+    }
+    await rig.post("/fleet", {"vm": [{"name": "hooked", "hooks": hooks}]})
+    event = await rig.schedule("hooked", duration="1m")
+    await rig.post(f"/events/{event['id']}/approve")
+    await rig.post("/clock/advance", {"by": "5m"})
+    timeline = part(await reader.see(f"/events/{event['id']}"), "timeline")
+    told = [
+        "Handed to the driver", "Hook before the impact, 1: alarm off, failed", "exit code 3",
+        "<i>loud</i>", "The driver has completed the impact",
+        "Hook after the impact, 1: alarm on", "exit code 0", "completed", "Completed",
+    ]  # fmt: skip
+    place = 0
+    for each in told:
+        place = timeline.index(each, place)
+    shown = (await rig.get(f"/events/{event['id']}"))["timeline"]
+    outputs = [each["data"]["output"] for each in shown if each["kind"] == "HookFinished"]
+    assert outputs == ["<i>loud</i>", "completed"]
+
+
 async def test_the_page_shows_the_very_bytes_and_a_command_that_gets_them(
     rig: Rig, reader: Reader
 ) -> None:

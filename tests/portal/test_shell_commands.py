@@ -106,6 +106,25 @@ def test_what_the_scope_did_is_no_part_of_the_events_story() -> None:
     assert [(each.kind, each.name) for each in steps(found)] == [("Seen", "web-0")]
 
 
+def test_a_hook_is_a_step_with_its_output() -> None:
+    found = event_of(*event())
+    done = entry("HookFinished", 1, stage="before", number="1", name="alarm off", output="ok")
+    failed = entry("HookFinished", 2, stage="after", number="2", result="exit code 1")
+    failed.data = {**failed.data, "is_done": False}
+    ended = entry("ImpactEnded", 3, outcome="failed", reason="no")
+    found.timeline = [done, failed, ended]
+    first, second, third = steps(found)
+    assert (first.tone, first.variant, first.stage, first.name) == (
+        "good",
+        "",
+        "before",
+        "alarm off",
+    )
+    assert first.output == "ok"
+    assert (second.tone, second.variant, second.reason) == ("bad", "-failed", "exit code 1")
+    assert (third.tone, third.variant, third.reason) == ("bad", "-failed", "no")
+
+
 def test_the_engine_is_nobody() -> None:
     assert [name_of(by) for by in ("operator:ada", "instance:web-0", "engine:engine")] == [
         "ada",

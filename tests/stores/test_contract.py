@@ -176,6 +176,16 @@ async def test_an_address_belongs_to_one_instance(store: Store) -> None:
     assert await store.locate("10.0.0.5") == (vm("other").id, "other")
 
 
+async def test_two_instances_of_one_scope_do_not_share_an_address(store: Store) -> None:
+    id = await declare(store, web())
+    before = await everything(store)
+    two = tuple(Instance(name=name, addresses=("10.0.0.4",)) for name in (A, B))
+    with pytest.raises(Refused) as refused:
+        await submit(store, id, AddInstances(instances=two))
+    assert refused.value.code is Code.ADDRESS_IN_USE
+    assert await everything(store) == before
+
+
 async def test_deleting_an_instance_frees_its_address(store: Store, clock: VirtualClock) -> None:
     id = await declare(store, workers("w", "10.0.0.1", "10.0.0.2"), web())
     target = InstanceName("w_0")

@@ -20,7 +20,7 @@ from fairwarning.stores.postgres import PostgresStore
 from fairwarning.stores.postgres.database import conninfo_of
 from fairwarning.stores.postgres.schema import migrate as migrate_postgres
 from fairwarning.stores.sqlite import SqliteStore
-from fairwarning.stores.sqlite.connection import migrate as migrate_sqlite
+from fairwarning.stores.sqlite.schema import migrate as migrate_sqlite
 from tests.stores.fleet import ME, declare, new_id, submit, web, whole_journal
 
 REBOOT = Schedule(

@@ -2,8 +2,8 @@
 
 from functools import partial
 
-from fairwarning.drivers import DRIVER_CATALOGUE
+from fairwarning.drivers import plugins
 from fairwarning.fleet_file import read
 
-read_toml = partial(read.read_toml, drivers=DRIVER_CATALOGUE)
-read_json = partial(read.read_json, drivers=DRIVER_CATALOGUE)
+read_toml = partial(read.read_toml, drivers=plugins.catalogue())
+read_json = partial(read.read_json, drivers=plugins.catalogue())

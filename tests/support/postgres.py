@@ -54,8 +54,17 @@ def bin_folder() -> Path:
 class PostgresServer:
     """A server on a socket in its own directory, so that servers never meet."""
 
-    def __init__(self, **settings: str) -> None:
-        """Uses these settings instead of the usual ones."""
+    def __init__(
+        self,
+        *,
+        programs: Path | None = None,
+        copied_from: "PostgresServer | None" = None,
+        **settings: str,
+    ) -> None:
+        """Uses these settings instead of the usual ones, and the programs of another PostgreSQL if
+        they are given. With `copied_from`, it is a standby of that server.
+        """
+        self._programs = programs or bin_folder()
         self._settings = _SETTINGS | settings
         self._home = Path(tempfile.mkdtemp(prefix="fw-pg-"))
         self._data = self._home / "data"
@@ -64,16 +73,29 @@ class PostgresServer:
         self._guard: subprocess.Popen[bytes] | None = None
         self._names = (f"test_{number}" for number in itertools.count())
         self._prefix, self._options = without_root(self._home)
-        arguments = ["-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"]
-        command = [*self._prefix, str(bin_folder() / "initdb"), "-D", str(self._data), *arguments]
+        if copied_from is None:
+            arguments = ["-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"]
+            self._run("initdb", "-D", str(self._data), *arguments)
+        else:
+            source = ["-R", "--checkpoint=fast", "--no-sync", "-d", copied_from.dsn()]
+            self._run("pg_basebackup", "-D", str(self._data), *source)
+
+    def _run(self, name: str, *arguments: str) -> None:
+        command = [*self._prefix, str(self._programs / name), *arguments]
         subprocess.run(command, check=True, capture_output=True, **self._options)
 
     def dsn(self, database: str = "postgres") -> str:
-        return f"host={self._home} user=postgres dbname={database}"
+        port = f" port={self._settings['port']}" if "port" in self._settings else ""
+        return f"host={self._home} user=postgres dbname={database}{port}"
+
+    def follow(self, primary: "PostgresServer") -> None:
+        """Makes it a standby of that server from its next start on."""
+        (self._data / "standby.signal").touch()
+        self._settings |= {"primary_conninfo": primary.dsn()}
 
     def start(self) -> None:
         settings = [part for item in self._settings.items() for part in ("-c", "=".join(item))]
-        command = [*self._prefix, str(bin_folder() / "postgres"), "-D", str(self._data)]
+        command = [*self._prefix, str(self._programs / "postgres"), "-D", str(self._data)]
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
                 [*command, "-k", str(self._home), *settings],
@@ -102,12 +124,39 @@ class PostgresServer:
             "PostgreSQL's children outlive it",
         )
 
-    def remove(self) -> None:
+    def stop(self) -> None:
+        """Ends it as `pg_ctl stop` does: sessions are cut off, and all is written."""
         self._dismiss_guard()
         if self._process is not None and self._process.poll() is None:
             self._process.send_signal(signal.SIGINT)
             self._process.wait(HANG_S)
+
+    def remove(self) -> None:
+        self.stop()
         shutil.rmtree(self._home)
+
+    def base_backup(self, folder: Path) -> None:
+        """Copies the running server as pg_basebackup does."""
+        command = [str(bin_folder() / "pg_basebackup"), "-h", str(self._home), "-U", "postgres"]
+        options = ["-D", str(folder), "--wal-method=fetch", "--checkpoint=fast", "--no-sync"]
+        subprocess.run(
+            [*self._prefix, *command, *options], check=True, capture_output=True, **self._options
+        )
+
+    def promote(self) -> None:
+        """Makes a standby a primary. Returns when it accepts writes."""
+        self.execute("SELECT pg_promote(wait => true)")
+
+    def restore(self, base_backup: Path, **settings: str) -> None:
+        """Starts the stopped server from a copy, and recovers it with these settings."""
+        shutil.rmtree(self._data)
+        shutil.copytree(base_backup, self._data)
+        if os.geteuid() == 0 and not self._prefix:
+            for each in (self._data, *self._data.rglob("*")):
+                os.chown(each, _NOBODY, _NOBODY)
+        (self._data / "recovery.signal").touch()
+        self._settings |= settings
+        self.start()
 
     def create_database(self, template: str = "template0") -> str:
         """Creates a database and returns its name."""
@@ -208,3 +257,9 @@ def own_postgres_server() -> Iterator[PostgresServer]:
         yield server
     finally:
         server.remove()
+
+
+def store_url(dsn: str) -> str:
+    """Returns the URL for `serve --store` of a DSN that the fixtures above give."""
+    parts = dict(pair.split("=") for pair in dsn.split())
+    return f"postgresql://{parts['user']}@/{parts['dbname']}?host={parts['host']}"

@@ -2,9 +2,10 @@
 
 import json
 import os
+import socket
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,13 @@ _STOP_S_MAX = 5
 def clean_environment() -> dict[str, str]:
     """Returns our environment without proxies, which no client of an endpoint may use."""
     return {name: value for name, value in os.environ.items() if not name.lower().endswith("proxy")}
+
+
+def free_port() -> int:
+    """Returns a port on which nobody listens, though another process may take it meanwhile."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
 
 
 @contextmanager
@@ -45,7 +53,10 @@ class Served:
 
 @contextmanager
 def serving(
-    *options: str, metadata: str = "127.0.0.1:0", log: Path | None = None
+    *options: str,
+    metadata: str = "127.0.0.1:0",
+    log: Path | None = None,
+    env: Mapping[str, str] | None = None,
 ) -> Iterator[Served]:
     """Runs `fairwarning serve` on free ports, with its store in memory, until the block ends.
 
@@ -55,7 +66,12 @@ def serving(
     command = [sys.executable, "-m", "fairwarning", "serve", "--json", "--store", "memory:"]
     with (
         open(log or os.devnull, "w") as errors,
-        running([*command, *listeners, *options], stdout=PIPE, stderr=errors) as process,
+        running(
+            [*command, *listeners, *options],
+            stdout=PIPE,
+            stderr=errors,
+            env=env or clean_environment(),
+        ) as process,
     ):
         assert process.stdout is not None
         if not (line := process.stdout.readline()):

@@ -7,7 +7,10 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-SUITES = ("samples", "azure", "agent", "portal", "systemd", "all")
+SUITES = (
+    "samples", "azure", "agent", "postgres", "portal", "network", "upgrade", "alerts", "cluster",
+    "libvirt", "systemd", "all",
+)  # fmt: skip
 
 
 def run(*arguments: str) -> "subprocess.CompletedProcess[str]":

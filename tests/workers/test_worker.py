@@ -2,9 +2,11 @@
 
 import asyncio
 import json
+import os
 
 import pytest
 
+from fairwarning import __version__
 from fairwarning.core.commands import Activate
 from fairwarning.core.faults import Fault, FaultKind
 from fairwarning.core.model import Phase
@@ -13,6 +15,8 @@ from fairwarning.engine.clocks import SystemClock
 from fairwarning.metadata.request_watchers import ObservedRequest
 from fairwarning.metadata.settings import EndpointRules
 from fairwarning.workers import remote_store
+from fairwarning.workers.engine_server import WorkerMetrics
+from fairwarning.workers.messages import Hello
 from tests.metadata.rig import ME, PATH, request
 from tests.support.patience import HANG_S
 from tests.workers.conftest import WorkerRig
@@ -207,6 +211,48 @@ async def test_a_drained_worker_answers_held_polls_at_once(rig: WorkerRig) -> No
 
 async def test_no_fault_can_be_set_on_a_server_with_workers() -> None:
     faults = Faults(SystemClock())
-    faults.has_workers = True
+    faults.are_elsewhere = True
     with pytest.raises(NoFaultsHere, match="without --workers"):
         faults.set(Fault(id="", kind=FaultKind.EMPTY))
+
+
+async def test_each_new_process_of_a_worker_is_counted(rig: WorkerRig) -> None:
+    worker = await rig.add_worker()
+    assert shown_starts(rig) == {"1": 1}
+    # A worker that was cut off calls again, but has not started again.
+    for each in list(rig.server._workers):
+        each.cut_off()
+    async with asyncio.timeout(HANG_S):
+        while not rig.server._workers:  # noqa: ASYNC110
+            await asyncio.sleep(0.001)
+        await rig.until_shown(worker, await rig.schedule())
+    assert shown_starts(rig) == {"1": 1}
+    worker._link._hello = Hello(1, os.getpid() + 1, __version__)
+    for each in list(rig.server._workers):
+        each.cut_off()
+    async with asyncio.timeout(HANG_S):
+        while shown_starts(rig) != {"1": 2}:  # noqa: ASYNC110
+            await asyncio.sleep(0.001)
+
+
+def shown_starts(rig: WorkerRig) -> dict[str, float]:
+    (family,) = WorkerMetrics(rig.server).collect()
+    return {sample.labels["worker"]: sample.value for sample in family.samples}
+
+
+async def test_a_worker_knows_how_old_the_documents_of_its_engine_are(
+    rig: WorkerRig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fairwarning.workers.engine_server.AGE_S", 0.001)
+    worker = await rig.add_worker()
+    monkeypatch.setattr(rig.engine, "documents_age_s", lambda: 100.0)
+    while worker._age_s() < 100:  # noqa: ASYNC110
+        await asyncio.sleep(0.001)
+    monkeypatch.undo()
+    while worker._age_s() >= 100:  # noqa: ASYNC110
+        await asyncio.sleep(0.001)
+    await rig.stop_engine()
+    age_s = worker._age_s()
+    while worker._age_s() <= age_s:  # noqa: ASYNC110
+        await asyncio.sleep(0.001)
+    await rig.start_engine()

@@ -9,7 +9,7 @@ from pyroute2 import IPRoute  # type: ignore[import-untyped]
 
 from tests.support.namespaces import ENDPOINT
 from tests.support.vms import Rig
-from tools.agent.packages import program
+from tools.debian_packages import program
 
 BALANCER = "balancer"
 WEB = ("web-0", "web-1", "web-2")

@@ -8,15 +8,14 @@ Everything happens in network namespaces that are made for the run: nothing is e
 """
 
 import argparse
-import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from tests.support.namespaces import NoNamespaces
-from tools.agent.packages import install, missing, services_kept_off
+from tools.agent.packages import NEEDS
+from tools.suite_check import passes
 
 _BAD_USAGE = 2
 
@@ -30,11 +29,9 @@ def main() -> int:
     )
     parser.add_argument("only", nargs="*", help=every)
     options = parser.parse_args()
-    if options.install and missing():
-        subprocess.run(["apt-get", "update", "--quiet"], check=True)  # noqa: S607
-        with services_kept_off():
-            subprocess.run(install(), check=True)  # noqa: S603
-    for line in (lines := missing()):
+    if options.install:
+        NEEDS.install()
+    for line in (lines := NEEDS.missing()):
         print(line, file=sys.stderr)
     if lines:
         return _BAD_USAGE
@@ -66,22 +63,11 @@ def main() -> int:
         parser.error(f"no check is called {', '.join(unknown)}")
     chosen = {name: each for name, each in checks.items() if name in (options.only or checks)}
     try:
-        failed = [name for name, each in chosen.items() if not _passes(name, each)]
+        failed = [name for name, each in chosen.items() if not passes(name, each)]
     except NoNamespaces as obstacle:
         print(obstacle, file=sys.stderr)
         return _BAD_USAGE
     return 1 if failed else 0
-
-
-def _passes(name: str, check: Callable[[], list[str]]) -> bool:
-    try:
-        lines = check()
-    except AssertionError as failure:
-        print(f"FAIL  {name:8}  {failure}", flush=True)
-        return False
-    for line in lines:
-        print(f"pass  {name:8}  {line}", flush=True)
-    return True
 
 
 if __name__ == "__main__":

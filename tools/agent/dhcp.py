@@ -16,7 +16,7 @@ from pyroute2 import IPRoute  # type: ignore[import-untyped]
 from tests.support.endpoint_process import serving_endpoint
 from tests.support.namespaces import run_in_vms
 from tests.support.vms import Rig, Vm
-from tools.agent.packages import program
+from tools.debian_packages import program
 
 WIRE_SERVER = "168.63.129.16"
 VMS: dict[str, list[str]] = {"bare": [], "classic": ["10.99.1.11"]}

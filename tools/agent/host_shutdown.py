@@ -19,7 +19,7 @@ from tests.support.processes import clean_environment, running
 from tests.support.vms import Rig
 from tools.agent import systemd_stand_in
 from tools.agent.nodes import PATIENCE_S, Agent, Fleet, node_server
-from tools.agent.packages import program
+from tools.debian_packages import program
 from tools.systemd.json_lines import wait_until
 
 _LOGIND = "/lib/systemd/systemd-logind"

@@ -15,7 +15,7 @@ from pathlib import Path
 from tools.agent.cluster import Cluster, Pod
 from tools.agent.cluster_api import ClusterApi
 from tools.agent.nodes import Fleet, agent, granted, node_server
-from tools.agent.packages import program
+from tools.debian_packages import program
 from tools.json_service import json_service
 
 

@@ -15,7 +15,7 @@ import yaml  # type: ignore[import-untyped]
 
 from tests.support.processes import clean_environment, running, serving
 from tools.agent.cluster_api import Right
-from tools.agent.packages import program
+from tools.debian_packages import program
 
 NOTICE = "15s"
 PATIENCE_S = 60.0

@@ -16,8 +16,8 @@ from subprocess import PIPE
 
 from tests.support.processes import clean_environment, running
 from tools.agent.nodes import Agent, Fleet, node_server
-from tools.agent.packages import program
-from tools.agent.patroni_cluster import (
+from tools.debian_packages import program
+from tools.patroni_cluster import (
     MEMBERS,
     PASSWORD,
     USER,

@@ -5,7 +5,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tools.agent.packages import program
+from tools.debian_packages import program
 
 DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
 AGENT, SERVER = "fairwarning-agent.service", "fairwarning.service"

@@ -7,23 +7,37 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 _GUEST = Path(__file__).resolve().parent / "guest"
+_CONSTRAINTS = ("--constraint", str(ROOT / "constraints.txt"))
 
 
-def pack(folder: Path) -> Path:
+def pack_client(folder: Path) -> Path:
     """Packs the client's wheel, those that it needs, `deploy/`, and the check's own files."""
-    wheels = folder / "wheels"
-    _build(wheels)
+    client = f"{ROOT / 'packages' / 'client'}[logind]"
+    _pip("wheel", *_CONSTRAINTS, "--wheel-dir", str(folder / "wheels"), client)
+    return _pack(folder, "wheels")
+
+
+def pack_server(folder: Path) -> Path:
+    """Packs the server with all that it needs, installed and compiled, because an emulated machine
+    takes minutes for that. Debian's Python is 3.11, whatever runs this.
+    """
+    _pip("wheel", "--no-deps", "--wheel-dir", str(folder), str(ROOT))
+    (wheel,) = folder.glob("fairwarning-*.whl")
+    for_debian = ("--python-version", "3.11", "--only-binary=:all:")
+    _pip("install", *_CONSTRAINTS, *for_debian, "--target", str(folder / "installed"), str(wheel))
+    return _pack(folder, "installed")
+
+
+def _pip(command: str, *arguments: str) -> None:
+    pip = [sys.executable, "-m", "pip", command, "--quiet", "--disable-pip-version-check"]
+    done = subprocess.run([*pip, *arguments], capture_output=True, text=True, check=False)  # noqa: S603
+    assert done.returncode == 0, f"pip {command} failed: {done.stderr.strip()}"
+
+
+def _pack(folder: Path, name: str) -> Path:
     archive = folder / "files.tar"
     with tarfile.open(archive, "w") as packing:
-        packing.add(wheels, "wheels")
+        packing.add(folder / name, name)
         packing.add(ROOT / "deploy", "deploy")
         packing.add(_GUEST, "guest")
     return archive
-
-
-def _build(wheels: Path) -> None:
-    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--disable-pip-version-check",
-               "--constraint", str(ROOT / "constraints.txt"), "--wheel-dir", str(wheels),
-               f"{ROOT / 'packages' / 'client'}[logind]"]  # fmt: skip
-    done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
-    assert done.returncode == 0, f"the client's wheel could not be built: {done.stderr.strip()}"

@@ -9,7 +9,7 @@ from typing import Any
 
 from tools.systemd.json_lines import Talk
 
-PATIENCE_S = 120.0
+PATIENCE_S = 600.0
 """How long to wait, because an emulated machine is slow and its host may be busy."""
 _LOOK_EVERY_S = 0.1
 

@@ -1,16 +1,16 @@
-"""Plays the whole check on one machine; each part begins where the one before ended."""
+"""Plays the checks, each on a machine of its own; each part begins where the one before ended."""
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
 from tools.systemd.context import BROUGHT, Context
 from tools.systemd.failures import hang, kill_while_drained, reload, stop
-from tools.systemd.files import pack
+from tools.systemd.files import pack_client, pack_server
 from tools.systemd.image import ensure_image
 from tools.systemd.journal import read_as_json
-from tools.systemd.machine import powered
+from tools.systemd.machine import Machine, powered
 from tools.systemd.reboots import (
     reboot_as_root,
     reboot_with_polkit,
@@ -18,6 +18,7 @@ from tools.systemd.reboots import (
     shut_down_by_itself,
 )
 from tools.systemd.server import Server, vm_server
+from tools.systemd.server_service import SERVER, SERVER_PARTS
 from tools.systemd.start import look_at_rights, start_before_the_server
 
 _PARTS = (
@@ -34,19 +35,15 @@ _PARTS = (
 )
 
 
-def play() -> Iterator[str]:
-    """Yields a line for each thing that was checked. Raises AssertionError."""
-    image = ensure_image()
+def play_agent() -> Iterator[str]:
+    """Yields a line for each thing that was checked of the agent. Raises AssertionError."""
     with ExitStack() as ending:
         folder = Path(ending.enter_context(tempfile.TemporaryDirectory(prefix="fairwarning-vm-")))
         address = folder / "address"
-        machine = ending.enter_context(powered(image, pack(folder), address, folder))
-        booted_s = machine.wait_until_up()
-        release = machine.guest.must("systemctl --version").split("\n")[0]
-        yield f"a machine booted in {booted_s:.0f} s: {release}"
-        machine.guest.must(
-            f"mkdir {BROUGHT} && tar -xf /dev/vdb -C {BROUGHT} && sh {BROUGHT}/guest/install.sh"
+        machine = ending.enter_context(
+            powered(ensure_image(), pack_client(folder), address, folder)
         )
+        yield _boot(machine, "install.sh")
         yield "the client was installed as deploy/README.md says"
         servers: list[Server] = []
 
@@ -58,3 +55,32 @@ def play() -> Iterator[str]:
         context = Context(machine=machine, server=servers[0])
         for part in _PARTS:
             yield from part(context)
+
+
+def play_server() -> Iterator[str]:
+    """Yields a line for each thing that was checked of the server. Raises AssertionError."""
+    with ExitStack() as ending:
+        folder = Path(ending.enter_context(tempfile.TemporaryDirectory(prefix="fairwarning-vm-")))
+        nowhere = folder / "address"
+        machine = ending.enter_context(
+            powered(ensure_image(), pack_server(folder), nowhere, folder)
+        )
+        yield _boot(machine, "install-server.sh")
+        try:
+            for part in SERVER_PARTS:
+                yield from part(machine.guest)
+        except AssertionError as failure:
+            log = "\n".join(machine.guest.log_of(SERVER)[-20:])
+            raise AssertionError(f"{failure}; its log ends with:\n{log}") from None
+
+
+def _boot(machine: Machine, install: str) -> str:
+    booted_s = machine.wait_until_up()
+    release = machine.guest.must("systemctl --version").split("\n")[0]
+    machine.guest.must(
+        f"mkdir {BROUGHT} && tar -xf /dev/vdb -C {BROUGHT} && sh {BROUGHT}/guest/{install}"
+    )
+    return f"a machine booted in {booted_s:.0f} s: {release}"
+
+
+PLAYS: dict[str, Callable[[], Iterator[str]]] = {"agent": play_agent, "server": play_server}

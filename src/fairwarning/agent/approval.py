@@ -1,4 +1,4 @@
-"""Decides whether and when an event may be approved. This module is pure.
+"""Decides whether and when an event may be approved, and says why not. This module is pure.
 
 An approval counts for every VM of the event and cannot be taken back. So these conditions must be
 met: this VM is ready, or its policy is ALWAYS; the other VMs of the event are ready, if the policy
@@ -19,6 +19,9 @@ AGAIN_S_MAX = 30.0
 """The longest pause in seconds before a failed report or approval is sent again. Later could be too
 late for the notice of an event.
 """
+
+
+_ENDED_BADLY = (Progress.FAILED, Progress.SKIPPED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,3 +139,42 @@ def _unless_held(id: str, policy: Policy, facts: Facts, at: datetime) -> Step | 
     if not heard.waiting:
         return None
     return Wait(event_id=id, until=again_at, why=f"held: {heard.waiting[0]}")
+
+
+def why_not_approved(record: Record, me: str, step: Step | None) -> str | None:
+    """Return why the event is not approved now. It is None if it is approved, has started, or the
+    drain still goes on. `step` is what the plan decided for the event.
+    """
+    if record.is_local or record.phase is not Phase.SCHEDULED:
+        return None
+    if record.approval is not Approval.NONE:
+        return None
+    if record.rule is None:
+        return "no rule fits it"
+    if not record.is_mine:
+        return f"it does not concern {me}"
+    policy = record.rule.approve
+    if policy.when is When.NEVER:
+        return f"rule {record.rule.name!r} never approves"
+    if failed := _failed(record):
+        return failed
+    if isinstance(step, Wait) and not record.action_states and not is_ready(record):
+        return step.why  # The event is far away, so the drain has not begun.
+    if not is_ready(record):
+        return None
+    resources = record.event.resources
+    if len(resources) > 1 and policy.shared is Shared.LEADER and resources[0] != me:
+        return f"{resources[0]}, the first VM of the event, approves it"
+    return step.why if isinstance(step, Wait) else None
+
+
+def _failed(record: Record) -> str | None:
+    """Return the first action whose failure forbids the approval, in words."""
+    if is_ready(record):
+        return None
+    for place, action in record.actions(Phase.SCHEDULED):
+        state = record.action_state(place)
+        is_bad = state is not None and state.progress in _ENDED_BADLY
+        if state is not None and is_bad and action.on_failure is OnFailure.STOP:
+            return f"{action.title} did not work" + (f": {state.why}" if state.why else "")
+    return None

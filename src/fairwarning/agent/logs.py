@@ -1,14 +1,31 @@
-"""Formats the agent's log lines, for people or as JSON."""
+"""The agent's log: the sentence of each step and its lines, for people or as JSON."""
 
 import json
 import logging
-import re
 import sys
 from datetime import UTC, datetime
 from typing import Any
 
+from fairwarning.agent.model import Phase, title_of
+from fairwarning.agent.records import Memory, Place, Record
+from fairwarning.agent.steps import (
+    Adopt,
+    Approve,
+    CutOff,
+    Do,
+    Forget,
+    Release,
+    Skip,
+    Step,
+    Undo,
+    Work,
+)
+from fairwarning.agent.templates import fill, values_of
+from fairwarning.client.model import Event, Instance
+from fairwarning.common.durations import human_s
+from fairwarning.common.escape import log_line
+
 FORMATS = ("human", "json")
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _log = logging.getLogger("fairwarning.agent")
 
 
@@ -31,7 +48,7 @@ def warn(message: str, **fields: object) -> None:
 
 class _Human(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
-        text = f"{_at(record)} {record.levelname:<7} {_one_line(record.getMessage())}"
+        text = f"{_at(record)} {record.levelname:<7} {log_line(record.getMessage())}"
         return text if not record.exc_info else f"{text}\n{self.formatException(record.exc_info)}"
 
 
@@ -53,6 +70,92 @@ def _at(record: logging.LogRecord) -> str:
     return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def _one_line(text: str) -> str:
-    """Escape line breaks, so that an event or a command cannot forge a log line."""
-    return _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+def log_phase(record: Record, now: datetime) -> None:
+    event = record.event
+    rule = "no rule fits" if record.rule is None else f"rule {record.rule.name!r}"
+    when = _when(event, now) if record.phase is Phase.SCHEDULED else ""
+    mine = "" if record.is_mine else " (of others)"
+    say(
+        f"{about(event)}{mine} is {record.phase}{when}; {rule}",
+        event=event.id,
+        type=event.type,
+        phase=record.phase.value,
+        resources=list(event.resources),
+        rule=None if record.rule is None else record.rule.name,
+    )
+
+
+def log_step(step: Step, memory: Memory, me: Instance) -> None:
+    match step:
+        case Do() | Undo():
+            word = "doing" if isinstance(step, Do) else "undoing"
+            _say(word, step.place, memory, me, undo=isinstance(step, Undo))
+        case Adopt():
+            _say("done already, for another event", step.place, memory, me)
+        case Release():
+            _say("not undone yet, as another event needs it", step.place, memory, me)
+        case Skip():
+            _warn("left out", step.place, memory, me, step.why)
+        case CutOff():
+            _warn("cut off", step.place, memory, me, step.why)
+        case Approve():
+            say("approving", event=step.event_id)
+        case Forget():
+            say("all is done and undone", event=step.event_id)
+        case _:
+            pass
+
+
+def log_success(step: Work, memory: Memory, me: Instance) -> None:
+    match step:
+        case Do() | Undo():
+            word = "done" if isinstance(step, Do) else "undone"
+            _say(word, step.place, memory, me, undo=isinstance(step, Undo))
+        case Approve():
+            say("approved", event=step.event_id)
+        case _:
+            pass
+
+
+def log_failure(step: Work, memory: Memory, me: Instance, why: str) -> None:
+    match step:
+        case Do():
+            _warn("failed", step.place, memory, me, why)
+        case Undo():
+            _warn("could not be undone", step.place, memory, me, why, "; trying again later")
+        case _:
+            pass
+
+
+def _say(word: str, place: Place, memory: Memory, me: Instance, *, undo: bool = False) -> None:
+    """Log a step of an action. If `undo` is true, the line also has the undo command, if any."""
+    action = memory.action(place)
+    title = _filled(action.title, place, memory, me)
+    by = ""
+    if undo and action.undo is not None:
+        by = f", by {_filled(title_of(action.undo), place, memory, me)}"
+    say(f"{word}: {title}{by}", event=place.event_id, action=title)
+
+
+def _warn(word: str, place: Place, memory: Memory, me: Instance, why: str, after: str = "") -> None:
+    title = _filled(memory.action(place).title, place, memory, me)
+    warn(f"{word}: {title} ({why}){after}", event=place.event_id, action=title)
+
+
+def _filled(text: str, place: Place, memory: Memory, me: Instance) -> str:
+    """Fill in the templates except `{time_left}`, which is known only while the action runs."""
+    values = values_of(memory.records[place.event_id].event, me, place.phase, 0.0)
+    del values["time_left"]
+    return fill(text, values)
+
+
+def about(event: Event) -> str:
+    names = ", ".join(event.resources[:4]) + (" …" if len(event.resources) > 4 else "")
+    return f"{event.type or 'an event'} of {names or 'nobody'} ({event.id})"
+
+
+def _when(event: Event, now: datetime) -> str:
+    if event.not_before is None:
+        return ""
+    at = event.not_before.isoformat(timespec="seconds").replace("+00:00", "Z")
+    return f" for {at}, in {human_s(event.time_left_s(now))}"

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from fairwarning.common.url_redaction import redacted
@@ -306,7 +306,3 @@ class Config:
     approve: Approve = Approve()
     host_shutdown: HostShutdown = HostShutdown()
     rules: tuple[Rule, ...] = ()
-
-
-def setting_names(kind: type[Settings]) -> tuple[str, ...]:
-    return tuple(each.name for each in fields(kind))

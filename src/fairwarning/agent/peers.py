@@ -14,7 +14,7 @@ from urllib.parse import quote, unquote
 
 from fairwarning.agent.model import Peers
 from fairwarning.agent.service import NotFairwarning
-from fairwarning.client.async_connection import AsyncConnection
+from fairwarning.client.connections import AsyncConnection
 from fairwarning.client.flow import Request
 from fairwarning.client.http import Address, Broken
 from fairwarning.client.model import Event, EventsUnavailable

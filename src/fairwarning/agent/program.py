@@ -2,11 +2,8 @@
 
 import asyncio
 import contextlib
-import os
 import signal
-import socket
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -26,6 +23,7 @@ from fairwarning.agent.state_file import NoStateFile, StateFile
 from fairwarning.agent.steps import Approve, Do, Forget, Undo
 from fairwarning.client import AsyncScheduledEvents
 from fairwarning.client.model import EventsUnavailable, Instance
+from fairwarning.common.systemd import notify, ping_watchdog
 
 
 def real_handler_of(settings: Settings) -> ActionHandler:
@@ -230,7 +228,7 @@ async def _run_with_listeners(
         notify(STOPPING="1", STATUS="stopping")
         runner.stop()
 
-    barking = asyncio.create_task(_ping_watchdog())
+    barking = asyncio.create_task(ping_watchdog())
     try:
         with _on_signals(stop, reloader.reload):
             notify(READY="1", STATUS="watching")
@@ -239,14 +237,6 @@ async def _run_with_listeners(
         reloader.stop()
         await end(barking)
         await listener.stop()
-
-
-async def _ping_watchdog() -> None:
-    """Ping systemd's watchdog. If the event loop hangs, the pings stop and systemd restarts us."""
-    every_s = watchdog_s()
-    while every_s is not None:
-        notify(WATCHDOG="1")
-        await asyncio.sleep(every_s)
 
 
 _FIXED = ("endpoint", "name", "state", "listen", "host_shutdown")
@@ -282,23 +272,3 @@ class DryService(Service):
     async def report(self, event_id: str) -> tuple[str, ...]:
         logs.say("would tell the other VMs that this one is ready", event=event_id)
         return await self.waiting(event_id)
-
-
-def notify(**states: str) -> None:
-    """Send states to systemd, as in `notify(READY="1")`. Do nothing without systemd."""
-    address = os.environ.get("NOTIFY_SOCKET", "")
-    if not address:
-        return
-    path = "\0" + address[1:] if address.startswith("@") else address
-    message = "\n".join(f"{name}={value}" for name, value in states.items())
-    with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sending:
-        # The message may be lost, because the agent must not wait for systemd to read it.
-        sending.setblocking(False)
-        sending.sendto(message.encode(), path)
-
-
-def watchdog_s() -> float | None:
-    """Return the time between two pings of the watchdog. It is None if systemd expects none."""
-    is_ours = os.environ.get("WATCHDOG_PID", str(os.getpid())) == str(os.getpid())
-    value = os.environ.get("WATCHDOG_USEC", "")
-    return int(value) / 2_000_000 if is_ours and value.isdigit() and int(value) else None

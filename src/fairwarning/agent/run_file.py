@@ -10,13 +10,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-from fairwarning.agent.state_file import (
-    Unreadable,
-    beside,
-    decode,
-    encode,
-    replace_file,
-)
+from fairwarning.agent.state_file import Unreadable, beside, decode, encode, replace_file
 from fairwarning.common.text_files import read_bytes
 
 EVERY_S = 5.0

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
@@ -10,11 +10,10 @@ from typing import Protocol
 
 from fairwarning.agent import state_changes
 from fairwarning.agent.actions.base import ActionHandler
-from fairwarning.agent.approval import Facts
-from fairwarning.agent.approval_reasons import ApprovalReasons
+from fairwarning.agent.approval import Facts, why_not_approved
 from fairwarning.agent.clock import Clock
 from fairwarning.agent.execute import Approver, Failed, StepExecutor
-from fairwarning.agent.log_messages import log_failure, log_phase, log_step, log_success
+from fairwarning.agent.logs import log_failure, log_phase, log_step, log_success, say
 from fairwarning.agent.metrics import Metrics
 from fairwarning.agent.model import Config, Settings
 from fairwarning.agent.plan import Now, decide
@@ -302,3 +301,33 @@ def _owed(memory: Memory) -> int:
         for record in memory.records.values()
         for state in record.action_states.values()
     )
+
+
+class ApprovalReasons:
+    """Keeps why each event is not approved, and logs each reason once for an event."""
+
+    def __init__(self) -> None:
+        self.on_change: Callable[[], None] = lambda: None
+        self.now: Mapping[str, str] = {}
+        """The present reasons, by the event's id."""
+        self._said: set[tuple[str, str]] = set()
+
+    def update(self, memory: Memory, steps: Iterable[Step], me: str) -> None:
+        waits = {step.event_id: step for step in steps if isinstance(step, Wait)}
+        found = {
+            id: why
+            for id, record in memory.records.items()
+            if (why := why_not_approved(record, me, waits.get(id))) is not None
+        }
+        # The reasons are kept before they are logged, so that who reads the log finds them.
+        is_new = found != self.now
+        self.now = found
+        if is_new:
+            self.on_change()
+        for pair in found.items():
+            if pair not in self._said:
+                id, why = pair
+                say(f"not approved, because {why}", event=id, why=why)
+        # An event that is over is forgotten, so that this set does not grow.
+        known = {each for each in self._said if each[0] in memory.records}
+        self._said = known | {*found.items()}

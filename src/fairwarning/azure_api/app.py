@@ -21,11 +21,7 @@ from fairwarning.azure_api.body_types.conform import with_known_members
 from fairwarning.azure_api.body_values import refuse_tag_names
 from fairwarning.azure_api.errors import ArmError, as_arm_error, bad_token
 from fairwarning.azure_api.etags import tag_header
-from fairwarning.azure_api.group_state import (
-    get_group,
-    refuse_deleting,
-    spelled_subscription,
-)
+from fairwarning.azure_api.group_state import get_group, refuse_deleting, spelled_subscription
 from fairwarning.azure_api.lenient_json import not_understood, object_in, read_json
 from fairwarning.azure_api.locks import refuse_locked
 from fairwarning.azure_api.operations import Operations, new_operation_id

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from fairwarning.azure_api.body_values import object_at, objects_at, text_at, wrong_kind
-from fairwarning.azure_api.errors import ArmError
+from fairwarning.azure_api.errors import ArmError, not_allowed
 from fairwarning.azure_api.operations import operation_reply
 from fairwarning.azure_api.paths import ResourcePath, find_path
 from fairwarning.azure_api.request import Arm, ArmCall, Json, Reply, Routes
@@ -54,9 +54,7 @@ async def trigger(arm: Arm, call: ArmCall) -> Reply:
     record = await SETTINGS.find(arm, call.path)
     properties = _properties(record)
     if properties["enabled"] is not True:
-        raise ArmError(
-            409, "OperationNotAllowed", f"The autoscale setting '{record.name}' is disabled."
-        )
+        raise not_allowed(f"The autoscale setting '{record.name}' is disabled.")
     direction = text_at(call.body or {}, "direction")
     if direction.lower() not in _SIGNS:
         raise _invalid("direction", f"use Increase or Decrease, not '{direction[:40]}'")
@@ -132,10 +130,8 @@ def _whole(values: Json, name: str) -> int:
 def _target(properties: Json) -> ResourcePath:
     path = find_path(text_at(properties, "targetResourceUri"))
     if path is None or path.key != _SETS:
-        raise ArmError(
-            409,
-            "OperationNotAllowed",
-            "Only a scale set can be scaled; the target of this autoscale setting is none.",
+        raise not_allowed(
+            "Only a scale set can be scaled; the target of this autoscale setting is none."
         )
     return path
 

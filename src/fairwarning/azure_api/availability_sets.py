@@ -15,9 +15,14 @@ from fairwarning.azure_api.body_values import (
     resource_members,
     tags_of,
 )
-from fairwarning.azure_api.conditional_changes import Watch, checked_change
-from fairwarning.azure_api.errors import ArmError, not_found
-from fairwarning.azure_api.etags import content_tag, refuse_unmatched, tag_header
+from fairwarning.azure_api.errors import invalid_parameter, not_allowed, not_changeable, not_found
+from fairwarning.azure_api.etags import (
+    Watch,
+    checked_change,
+    content_tag,
+    refuse_unmatched,
+    tag_header,
+)
 from fairwarning.azure_api.fleet_view import (
     FleetInstance,
     ids_of_kind,
@@ -25,9 +30,10 @@ from fairwarning.azure_api.fleet_view import (
     scopes_of_resource,
 )
 from fairwarning.azure_api.instance_changes import (
+    create_scope,
     locked_in_turn,
     mark_removed,
-    reuse_scope,
+    place_of,
     update_roster,
 )
 from fairwarning.azure_api.lists import list_reply, read_expand
@@ -41,11 +47,10 @@ from fairwarning.azure_api.notice_profiles import (
 from fairwarning.azure_api.paths import ResourcePath, resource_id, resource_path
 from fairwarning.azure_api.request import Arm, ArmCall, Json, Reply, Routes
 from fairwarning.azure_api.resource_store import ResourceRecord, new_record
-from fairwarning.azure_api.virtual_machines.body import not_changeable
 from fairwarning.azure_api.virtual_machines.state import vm_resource_id
 from fairwarning.core.commands import ChangePolicy
 from fairwarning.core.model import Policy, Roster, Scope, ScopeKind
-from fairwarning.core.resources import AvailabilitySet, Place, expand
+from fairwarning.core.resources import AvailabilitySet, expand
 from fairwarning.core.roster import refuse_name
 
 TYPE = "Microsoft.Compute/availabilitySets"
@@ -112,22 +117,10 @@ async def _create(arm: Arm, call: ArmCall) -> None:
         update_domains=update_domains,
         fault_domains=fault_domains,
         policy=read_policy(object_at(body, "properties"), Policy()),
-        place=Place(
-            subscription=call.path.subscription,
-            resource_group=call.path.group,
-            location=location_of(body),
-            origin="arm",
-        ),
+        place=place_of(call, location_of(body)),
     )
     (scope,) = expand(wanted)
-    left = await scopes_of_resource(
-        arm, ScopeKind.AVAILABILITY_SET, call.path.subscription, call.path.group, wanted.name
-    )
-    if left:
-        # The scope of a deleted set stays, so a new set of the same name uses it again.
-        await reuse_scope(arm, call, left[0].id, scope.roster)
-    else:
-        await arm.control.engine.create([scope], by=call.by, why=call.why)
+    await create_scope(arm, call, scope)
     await arm.resources.put(_new_record(arm, call.path.id, wanted.name, body), by=call.by)
 
 
@@ -190,11 +183,9 @@ async def _delete(arm: Arm, call: ArmCall, watch: Watch) -> Reply:
     if found is None:
         return Reply(204)
     if found.scope.roster.live:
-        raise ArmError(
-            409,
-            "OperationNotAllowed",
+        raise not_allowed(
             f"Availability Set '{found.scope.roster.resource}' cannot be deleted. Before deleting "
-            "an Availability Set please ensure that it does not contain any VM.",
+            "an Availability Set please ensure that it does not contain any VM."
         )
     await mark_removed(arm, call, found.scope.id)
     await arm.resources.delete_by_id(call.path.id, by=call.by)
@@ -275,12 +266,10 @@ def _count(properties: Json, name: str, usual: int, most: int) -> int:
     if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 10:
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
-        raise ArmError(
-            400,
-            "InvalidParameter",
+        raise invalid_parameter(
+            name,
             f"The value '{str(value)[:40]}' of parameter '{name}' is out of range; it must be a "
             f"number from 1 to {most}.",
-            target=name,
         )
     return value
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from fairwarning.azure_api.errors import ArmError
-from fairwarning.azure_api.inventory import scopes_in
+from fairwarning.azure_api.fleet_view import scopes_in
 from fairwarning.azure_api.lists import read_filter, top_of
 from fairwarning.azure_api.paths import ResourcePath
 from fairwarning.azure_api.regions import REGIONS

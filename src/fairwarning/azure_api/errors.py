@@ -135,3 +135,23 @@ def not_found(type: str, name: str, group: str) -> ArmError:
         "ResourceNotFound",
         f"The Resource '{type}/{name}' under resource group '{group}' was not found.",
     )
+
+
+def invalid_parameter(name: str, message: str) -> ArmError:
+    """Returns the error for a member of the body whose value is not valid."""
+    return ArmError(400, "InvalidParameter", message, target=name)
+
+
+def invalid_value(name: str, value: object, hint: str) -> ArmError:
+    message = f"The value '{str(value)[:40]}' of parameter '{name}' is invalid; {hint}."
+    return invalid_parameter(name, message)
+
+
+def not_changeable(name: str) -> ArmError:
+    message = f"Changing property '{name}' is not allowed."
+    return ArmError(409, "PropertyChangeNotAllowed", message, target=name)
+
+
+def not_allowed(message: str) -> ArmError:
+    """Returns the error for what the resource does not allow as it is now."""
+    return ArmError(409, "OperationNotAllowed", message)

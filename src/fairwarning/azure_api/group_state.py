@@ -11,7 +11,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from fairwarning.azure_api.errors import ArmError
-from fairwarning.azure_api.inventory import scopes_in
+from fairwarning.azure_api.fleet_view import scopes_in
 from fairwarning.azure_api.networks.addresses import release
 from fairwarning.azure_api.networks.attachments import INTERFACES, addresses_of
 from fairwarning.azure_api.request import Arm

@@ -8,9 +8,8 @@ from fairwarning.azure_api import group_state
 from fairwarning.azure_api.body_values import location_of, tags_of, text_at
 from fairwarning.azure_api.errors import ArmError
 from fairwarning.azure_api.etags import content_tag, refuse_unmatched, retried, tag_header
-from fairwarning.azure_api.fleet_view import vms_in
+from fairwarning.azure_api.fleet_view import SCALE_SETS, VIRTUAL_MACHINES, scopes_in, vms_in
 from fairwarning.azure_api.group_state import TYPE, Group, refuse_deleting
-from fairwarning.azure_api.inventory import SCALE_SETS, VIRTUAL_MACHINES, scopes_in
 from fairwarning.azure_api.lists import first_rows, has_tag, list_reply, read_filter
 from fairwarning.azure_api.operations import accepted
 from fairwarning.azure_api.paths import resource_id, resource_path
@@ -36,7 +35,8 @@ async def create_or_update(arm: Arm, call: ArmCall) -> Reply:
     if found is not None:
         refuse_deleting(found)
         await _refuse_moved(arm, found, location)
-    record = await _store(arm, call, found or _new_group(call, name), body)
+    group = found or Group(group_state.group_id(call.path.subscription, name), name, None)
+    record = await _store(arm, call, group, body)
     return Reply(201 if found is None else 200, _group_json(record, location))
 
 
@@ -133,10 +133,6 @@ async def _tag(arm: Arm, group: Group) -> str:
 
 async def _get_group(arm: Arm, call: ArmCall) -> Group:
     return await group_state.get_group(arm, call.path.subscription, call.path.group)
-
-
-def _new_group(call: ArmCall, name: str) -> Group:
-    return Group(group_state.group_id(call.path.subscription, name), name, None)
 
 
 async def _store(arm: Arm, call: ArmCall, group: Group, body: Json) -> ResourceRecord:

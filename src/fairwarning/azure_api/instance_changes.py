@@ -12,6 +12,7 @@ from weakref import WeakValueDictionary
 
 from msgspec.structs import replace
 
+from fairwarning.azure_api.fleet_view import scopes_of_resource
 from fairwarning.azure_api.operations import Operations
 from fairwarning.azure_api.request import Arm, ArmCall
 from fairwarning.azure_api.resource_store import ResourceStore
@@ -19,6 +20,7 @@ from fairwarning.core.commands import AddInstances, Command, Declare
 from fairwarning.core.model import Instance, InstanceName, Roster, Scope, ScopeId, ScopeKind
 from fairwarning.core.placement import with_domains
 from fairwarning.core.refusals import Code, Refused
+from fairwarning.core.resources import Place
 from fairwarning.fleet_file.apply import current_scopes
 from fairwarning.operator_api.declaration_rights import (
     needs_ownership_check,
@@ -44,11 +46,35 @@ async def update_roster(
             await _submit(own, call, scope_id, Declare(roster=roster, before=scope.roster))
 
 
+def place_of(call: ArmCall, location: str) -> Place:
+    """Returns the place of a resource that is declared through ARM."""
+    path = call.path
+    return Place(
+        subscription=path.subscription,
+        resource_group=path.group,
+        location=location,
+        origin="arm",
+    )
+
+
+async def create_scope(arm: Arm, call: ArmCall, scope: Scope) -> None:
+    """Creates the only scope of a new resource.
+
+    The scope of a deleted resource stays, so a new resource of the same name uses it again.
+    """
+    kind, path = scope.roster.kind, call.path
+    left = await scopes_of_resource(arm, kind, path.subscription, path.group, path.name)
+    if left:
+        await reuse_scope(arm, call, left[0].id, scope.roster)
+    else:
+        await arm.control.engine.create([scope], by=call.by, why=call.why)
+
+
 async def reuse_scope(arm: Arm, call: ArmCall, scope_id: ScopeId, roster: Roster) -> None:
     """Uses the scope of a deleted resource for a new resource of the same name.
 
-    The scope keeps its driver, because ARM never changes what a driver acts on. Raises Refused if
-    the scope has instances, or Problem if another node has locked the resource.
+    The scope keeps its driver and hooks, because ARM never changes what acts on instances. Raises
+    Refused if the scope has instances, or Problem if another node has locked the resource.
     """
     async with _locked_scope(arm, call, scope_id) as (own, scope):
         if scope.roster.live:
@@ -62,6 +88,7 @@ async def reuse_scope(arm: Arm, call: ArmCall, scope_id: ScopeId, roster: Roster
             roster,
             driver=before.driver,
             driver_settings=before.driver_settings,
+            hooks=before.hooks,
             instances={
                 each.name: replace(each, handle=handles.get(each.name, ""))
                 for each in roster.instances.values()

@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Iterable
 from urllib.parse import quote, urlencode
 
-from fairwarning.azure_api.errors import ArmError
+from fairwarning.azure_api.errors import ArmError, invalid_parameter
 from fairwarning.azure_api.request import ArmCall, Json, Reply
 
 PAGE_ITEMS_MAX = 500
@@ -127,12 +127,10 @@ def read_expand(call: ArmCall, *allowed: str) -> set[str]:
     words = [each.strip() for each in call.query.get("$expand", "").split(",") if each.strip()]
     for word in words:
         if word.lower() not in [each.lower() for each in allowed]:
-            raise ArmError(
-                400,
-                "InvalidParameter",
+            raise invalid_parameter(
+                "$expand",
                 f"The value '{word[:40]}' of parameter '$expand' is not allowed. Allowed values "
                 f"are: {', '.join(allowed)}.",
-                target="$expand",
             )
     return {word.lower() for word in words}
 

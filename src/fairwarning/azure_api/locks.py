@@ -12,12 +12,7 @@ from msgspec.structs import replace as with_fields
 from fairwarning.azure_api.api_versions import call_to
 from fairwarning.azure_api.body_values import object_at, text_at
 from fairwarning.azure_api.errors import ArmError
-from fairwarning.azure_api.etags import (
-    record_tag,
-    refuse_unmatched_record,
-    retried,
-    tag_header,
-)
+from fairwarning.azure_api.etags import record_tag, refuse_unmatched_record, retried, tag_header
 from fairwarning.azure_api.paths import ResourcePath
 from fairwarning.azure_api.request import Arm, ArmCall, Json, Reply, Routes
 from fairwarning.azure_api.resource_store import ResourceRecord, new_record

@@ -10,12 +10,7 @@ from fairwarning.azure_api.api_versions import call_to
 from fairwarning.azure_api.availability_sets import find_availability_set
 from fairwarning.azure_api.body_values import object_at, resource_members, text_at
 from fairwarning.azure_api.errors import ArmError, not_found
-from fairwarning.azure_api.etags import (
-    record_tag,
-    refuse_unmatched_record,
-    retried,
-    tag_header,
-)
+from fairwarning.azure_api.etags import record_tag, refuse_unmatched_record, retried, tag_header
 from fairwarning.azure_api.fleet_view import FleetInstance, find_vm
 from fairwarning.azure_api.instance_views import pending_maintenance
 from fairwarning.azure_api.operations import OperationState

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from fairwarning.azure_api.errors import ArmError
+from fairwarning.azure_api.errors import ArmError, invalid_parameter
 from fairwarning.azure_api.request import ArmCall, Json
 from fairwarning.common.durations import format_iso_duration, parse_iso_duration_ms
 from fairwarning.core.model import Policy
@@ -40,7 +40,7 @@ def read_terms(properties: Json) -> NoticeTerms:
         _refuse_terminate(terminate)
     reimage = _notice_ms(profile, "osImageNotificationProfile", REIMAGE_NOTICE_MS)
     if reimage is not None and reimage != REIMAGE_NOTICE_MS:
-        raise _invalid(
+        raise invalid_parameter(
             "osImageNotificationProfile.notBeforeTimeout",
             f"The value '{format_iso_duration(reimage)}' is invalid; only PT15M is allowed.",
         )
@@ -154,7 +154,7 @@ def _object(holder: Json, name: str) -> Json:
     if value is None:
         return {}
     if not isinstance(value, dict):
-        raise _invalid(name, f"The value of '{name}' must be an object.")
+        raise invalid_parameter(name, f"The value of '{name}' must be an object.")
     return value
 
 
@@ -167,7 +167,7 @@ def _notice_ms(profile: Json, name: str, usual_ms: int) -> int | None:
         return usual_ms
     found = parse_iso_duration_ms(text) if isinstance(text, str) else None
     if found is None:
-        raise _invalid(
+        raise invalid_parameter(
             f"{name}.notBeforeTimeout",
             f"The value '{str(text)[:40]}' of parameter 'notBeforeTimeout' is no ISO 8601 "
             "duration; write minutes as in 'PT5M'.",
@@ -177,7 +177,7 @@ def _notice_ms(profile: Json, name: str, usual_ms: int) -> int | None:
 
 def _refuse_terminate(notice_ms: int) -> None:
     if not TERMINATE_NOTICE_MS_MIN <= notice_ms <= TERMINATE_NOTICE_MS_MAX:
-        raise _invalid(
+        raise invalid_parameter(
             "terminateNotificationProfile.notBeforeTimeout",
             f"The value '{format_iso_duration(notice_ms)}' of parameter 'notBeforeTimeout' is out "
             "of range; it must be between 5 and 15 minutes (PT5M to PT15M).",
@@ -201,9 +201,7 @@ def _flag(requested: Json, name: str, usual: bool) -> bool:
         return usual
     word = str(value).lower()
     if word not in ("true", "false"):
-        raise _invalid(name, f"The value '{str(value)[:40]}' of '{name}' must be true or false.")
+        raise invalid_parameter(
+            name, f"The value '{str(value)[:40]}' of '{name}' must be true or false."
+        )
     return word == "true"
-
-
-def _invalid(target: str, message: str) -> ArmError:
-    return ArmError(400, "InvalidParameter", message, target=target)

@@ -2,7 +2,7 @@
 
 from fairwarning.azure_api.body_values import location_of
 from fairwarning.azure_api.errors import ArmError
-from fairwarning.azure_api.inventory import scopes_in
+from fairwarning.azure_api.fleet_view import scopes_in
 from fairwarning.azure_api.paths import ResourcePath
 from fairwarning.azure_api.request import Arm, ArmCall
 from fairwarning.core.resources import DEFAULT_LOCATION

@@ -1,6 +1,6 @@
 """These handlers list role assignments, of which there are none: each token has its own role."""
 
-from fairwarning.azure_api.errors import ArmError
+from fairwarning.azure_api.errors import not_allowed
 from fairwarning.azure_api.request import Arm, ArmCall, Reply, Routes
 
 
@@ -9,11 +9,9 @@ async def list_none(_: Arm, __: ArmCall) -> Reply:
 
 
 async def refuse(_: Arm, __: ArmCall) -> Reply:
-    raise ArmError(
-        409,
-        "OperationNotAllowed",
+    raise not_allowed(
         "Roles are not assigned in Fairwarning: each token has one. Make a token with "
-        "`fairwarning token create --role ROLE`, and log in with that.",
+        "`fairwarning token create --role ROLE`, and log in with that."
     )
 
 

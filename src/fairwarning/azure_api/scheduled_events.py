@@ -11,15 +11,7 @@ from fairwarning.azure_api.lists import list_reply
 from fairwarning.azure_api.paths import ResourcePath
 from fairwarning.azure_api.request import Arm, ArmCall, Json, Reply, Routes
 from fairwarning.core.document import visible_events
-from fairwarning.core.model import (
-    Event,
-    EventId,
-    InstanceName,
-    Phase,
-    Scope,
-    ScopeId,
-    ScopeKind,
-)
+from fairwarning.core.model import Event, EventId, InstanceName, Phase, Scope, ScopeId, ScopeKind
 from fairwarning.core.refusals import Code, Refused
 from fairwarning.engine.protocols import Choice, Mark
 from fairwarning.notifications.event_grid import azure_id, owner_id, properties_of

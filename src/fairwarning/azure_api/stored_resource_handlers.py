@@ -7,12 +7,7 @@ from msgspec.structs import replace
 
 from fairwarning.azure_api.body_values import location_of, resource_members, tags_of
 from fairwarning.azure_api.errors import ArmError, not_found
-from fairwarning.azure_api.etags import (
-    record_tag,
-    refuse_unmatched_record,
-    retried,
-    tag_header,
-)
+from fairwarning.azure_api.etags import record_tag, refuse_unmatched_record, retried, tag_header
 from fairwarning.azure_api.lists import list_reply
 from fairwarning.azure_api.merge_patch import merge
 from fairwarning.azure_api.paths import ResourcePath

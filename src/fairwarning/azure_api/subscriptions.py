@@ -1,8 +1,8 @@
 """These handlers list subscriptions, their locations and their resources."""
 
 from fairwarning.azure_api.discovery import TENANT_ID
+from fairwarning.azure_api.fleet_view import resources_in
 from fairwarning.azure_api.group_state import get_group, iterate_groups, subscriptions
-from fairwarning.azure_api.inventory import resources_in
 from fairwarning.azure_api.lists import first_rows, has_tag, list_reply, read_filter
 from fairwarning.azure_api.regions import REGIONS
 from fairwarning.azure_api.request import Arm, ArmCall, Json, Reply, Routes

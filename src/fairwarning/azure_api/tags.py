@@ -11,8 +11,8 @@ from msgspec.structs import replace as with_fields
 from fairwarning.azure_api.api_versions import call_to
 from fairwarning.azure_api.body_values import object_at, tags_of, text_at
 from fairwarning.azure_api.errors import ArmError
+from fairwarning.azure_api.fleet_view import resources_in
 from fairwarning.azure_api.group_state import iterate_groups
-from fairwarning.azure_api.inventory import resources_in
 from fairwarning.azure_api.paths import ResourcePath, resource_path
 from fairwarning.azure_api.request import Arm, ArmCall, Json, Reply, Routes
 from fairwarning.azure_api.resource_store import new_record

@@ -4,10 +4,11 @@ A POST carries an idempotency key unless `repeatable` is false. If the connectio
 a POST with a key is sent once more, so the user need not guess whether it took effect.
 """
 
+import json
 import socket
 import ssl
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from ipaddress import ip_address
 from typing import Any
@@ -26,6 +27,8 @@ _CONNECT_S = 5.0  # A server that can be reached accepts within a round trip.
 _ANSWER_S = 60.0  # A plan of a large fleet takes seconds; this leaves room for a busy server.
 _ADVANCE_S = 600.0
 """The timeout for moving the clock. The server answers when all that became due has happened."""
+_LARGE_S = 600.0
+"""The timeout for the plan of a large fleet. After the plan, lines of progress follow."""
 _SILENCE_S = 90.0
 """A stream that sent nothing for this many seconds is opened again. Its connection may be dead, as
 after a laptop slept.
@@ -72,6 +75,68 @@ class Api:
         """Send `content` unchanged as the body, such as a fleet file."""
         headers = {"Content-Type": media_type}
         return self._ask(method, path, params, content=content, headers=headers)
+
+    @contextmanager
+    def send_large(
+        self,
+        method: str,
+        *path: str,
+        content: Iterable[bytes],
+        size: int,
+        media_type: str,
+        **params: Param,
+    ) -> Iterator[Iterator[Json]]:
+        """Send the parts of a body of `size` bytes, and yield the lines of the answer.
+
+        A server that knows no such answer sends a single object. Raises `Problem` if the server
+        refuses, and `Disconnected` if the answer breaks off.
+        """  # fmt: skip
+        headers = {
+            "Content-Type": media_type,
+            "Content-Length": str(size),
+            "Accept": "application/x-ndjson, application/json",
+        }
+        with _sendable():
+            request = self._http.build_request(
+                method,
+                self._address(path),
+                params=_query(params),
+                content=content,
+                headers=headers,
+                timeout=httpx.Timeout(_LARGE_S, connect=_CONNECT_S),
+            )
+        try:
+            answer = self._http.send(request, stream=True)
+        except httpx.TransportError as error:
+            raise self._unanswered(error) from None
+        try:
+            if not answer.is_success:
+                answer.read()
+                raise self._problem(answer)
+            yield self._objects(answer)
+        except httpx.TransportError as error:
+            raise Disconnected(str(error) or type(error).__name__) from error
+        finally:
+            answer.close()
+
+    def _objects(self, answer: httpx.Response) -> Iterator[Json]:
+        """Yield each line of the answer, decoded. Raises `Problem` for a line with a problem."""
+        for text in answer.iter_lines():
+            try:
+                said = json.loads(text)
+            except ValueError:
+                raise self._stranger(answer) from None
+            if not isinstance(said, dict):
+                raise self._stranger(answer)
+            problem = said.get("problem")
+            if problem:
+                raise Problem(
+                    str(problem.get("detail")),
+                    status=int(problem.get("status", 0)),
+                    code=str(problem.get("code", "")),
+                    body=problem,
+                )
+            yield said
 
     def pages(self, *path: str, key: str, limit: int | None = None, **params: Param) -> Json:
         """Get all pages, or the first `limit` entries, and return them as a single page."""

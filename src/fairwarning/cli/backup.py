@@ -10,23 +10,27 @@ import click
 
 from fairwarning.boot import BadStoreUrl, default_store_url, sqlite_file
 from fairwarning.cli.output import echo_json
+from fairwarning.cli.store_options import STORE_VARIABLE, store_file_option, store_of
 from fairwarning.common.command_errors import Problem
 from fairwarning.common.escape import counted, one_line
+from fairwarning.common.store_urls import is_postgres
 from fairwarning.engine.protocols import StoreDown
 from fairwarning.stores.backup_file import BadBackup, Contents
 from fairwarning.stores.sqlite import backup as of_sqlite
 from fairwarning.stores.sqlite.connection import MAGIC
 
 _file_argument = click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
-_json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 
 
-def _store_option(told: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def store_option(told: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Return the option --store, whose help begins with `told`."""
     return click.option(
         "--store",
-        "url",
+        "store_url",
+        envvar=STORE_VARIABLE,
         metavar="URL",
-        help=f"{told} (default: the SQLite file in your data folder).",
+        help=f"{told} (default: FAIRWARNING_STORE, or the SQLite file in your data folder).",
     )
 
 
@@ -38,17 +42,20 @@ Examples:
 """
 )
 @_file_argument
-@_store_option("Store to save: sqlite:///PATH or postgresql://USER@HOST/DATABASE")
+@store_option("Store to save: sqlite:///PATH or postgresql://USER@HOST/DATABASE")
+@store_file_option
 @click.option("--force", is_flag=True, help="Replace FILE if it exists.")
-@_json_option
-def backup(file: Path, url: str | None, force: bool, as_json: bool) -> None:
+@json_option
+def backup(
+    file: Path, store_url: str | None, store_file: Path | None, force: bool, as_json: bool
+) -> None:
     """Save the store to FILE while the server goes on, and check the copy.
 
     It talks to the store itself, not to the server, so run it where the store can be reached. A
     plain copy of the file of a running server lacks its last changes; this has them.
     """
     with _explained():
-        kind, place = _place(url)
+        kind, place = place_of_store(store_of(store_url, store_file))
         if kind == "sqlite":
             contents = of_sqlite.save(Path(place), file, replaces=force)
         else:
@@ -60,7 +67,7 @@ def backup(file: Path, url: str | None, force: bool, as_json: bool) -> None:
 
 @click.command(epilog="Example: fairwarning verify monday.backup")
 @_file_argument
-@_json_option
+@json_option
 def verify(file: Path, as_json: bool) -> None:
     """Check the backup FILE, or the SQLite file of a store, and say what is in it."""
     with _explained():
@@ -76,10 +83,13 @@ Examples:
 """
 )
 @_file_argument
-@_store_option("Store to fill, of the same kind as the one that was saved")
+@store_option("Store to fill, of the same kind as the one that was saved")
+@store_file_option
 @click.option("--force", is_flag=True, help="Replace what the store has now.")
-@_json_option
-def restore(file: Path, url: str | None, force: bool, as_json: bool) -> None:
+@json_option
+def restore(
+    file: Path, store_url: str | None, store_file: Path | None, force: bool, as_json: bool
+) -> None:
     """Fill a store with the backup FILE.
 
     No server may use an SQLite file meanwhile. What happened after the backup is lost: events that
@@ -87,7 +97,7 @@ def restore(file: Path, url: str | None, force: bool, as_json: bool) -> None:
     """
     with _explained():
         saved = _verified(file)
-        kind, place = _place(url)
+        kind, place = place_of_store(store_of(store_url, store_file))
         if kind != saved.store:
             raise BadBackup(
                 f"{file} is a backup of {saved.store} and --store names {kind}; give a store of "
@@ -120,14 +130,16 @@ def _verified(file: Path) -> Contents:
     return of_postgres.verify(file)
 
 
-def _place(url: str | None) -> tuple[str, str]:
+def place_of_store(url: str | None) -> tuple[str, str]:
     """Return the kind of the store, and its file or URL. Raises BadStoreUrl or BadBackup."""
     url = url or default_store_url()
     if url.startswith("sqlite:///"):
         return "sqlite", str(sqlite_file(url.removeprefix("sqlite:///")))
-    if url.startswith(("postgresql://", "postgres://")):
+    if is_postgres(url):
         return "postgresql", url
-    raise BadBackup("only sqlite:///PATH and postgresql://USER@HOST/DATABASE can be saved")
+    raise BadBackup(
+        "give sqlite:///PATH or postgresql://USER@HOST/DATABASE; only these outlive a server"
+    )
 
 
 def _tell(begin: str, contents: Contents, *, as_json: bool) -> None:

@@ -191,3 +191,15 @@ why_option = click.option(
     help="Reason for the change, which the history records.",
 )
 yes_option = click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
+
+
+def limit_option(noun: str, default: int) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Return the option that limits how many of the noun are listed."""
+    return click.option(
+        "--limit",
+        type=click.IntRange(1),
+        default=default,
+        show_default=True,
+        metavar="N",
+        help=f"How many {noun} are listed at most.",
+    )

@@ -3,9 +3,9 @@
 import click
 
 from fairwarning.cli.click_types import EVENT_TYPE, duration
-from fairwarning.cli.common_options import Session, connected, why_option
+from fairwarning.cli.common_options import Session, connected, limit_option, why_option
+from fairwarning.cli.completion import complete_event, complete_scope
 from fairwarning.cli.lookup import UNFINISHED, find_event_id
-from fairwarning.cli.name_completion import complete_event, complete_scope
 from fairwarning.cli.schedule import read_time
 from fairwarning.cli.tables.events import event_card, event_page, events_table
 
@@ -32,14 +32,7 @@ Examples:
     multiple=True,
     help="List only events of this type (repeatable).",
 )
-@click.option(
-    "--limit",
-    type=click.IntRange(1),
-    default=100,
-    show_default=True,
-    metavar="N",
-    help="How many events are listed at most.",
-)
+@limit_option("events", 100)
 @connected
 def events(
     session: Session, is_all: bool, scope: str | None, types: tuple[str, ...], limit: int

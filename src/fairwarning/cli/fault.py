@@ -8,8 +8,8 @@ import click
 
 from fairwarning.cli.click_types import Number, duration
 from fairwarning.cli.common_options import Session, connected, why_option
+from fairwarning.cli.completion import complete_instance
 from fairwarning.cli.lookup import FAULT, with_id
-from fairwarning.cli.name_completion import complete_instance
 from fairwarning.cli.table_model import Cell, Column, Listing, line
 from fairwarning.cli.tables.cells import soon, zone_note
 from fairwarning.cli.times import human_duration, parse_duration_ms

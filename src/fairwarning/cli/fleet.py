@@ -13,7 +13,9 @@ from fairwarning.cli.common_options import (
     why_option,
     yes_option,
 )
-from fairwarning.cli.name_completion import complete_target
+from fairwarning.cli.completion import complete_target
+from fairwarning.cli.fleet_exchange import send_fleet
+from fairwarning.cli.fleet_import import import_fleet
 from fairwarning.cli.table_model import Shown, hint, line
 from fairwarning.cli.tables.fleet import (
     cancelled_by,
@@ -59,6 +61,9 @@ def fleet() -> None:
     """Plan and apply a fleet file, show the fleet, and remove instances from it."""
 
 
+fleet.add_command(import_fleet)
+
+
 @fleet.command(
     epilog="""\b
 Examples:
@@ -88,13 +93,13 @@ def apply(
     if without_notice:
         said["withoutNotice"] = True
     try:
-        plan = session.api.send("POST", "fleet", "plan", **said)
+        plan = send_fleet(session.api, "POST", "fleet", "plan", **said)
         _warn(session, plan)
         if plan["changes"]:
             _ask(session, plan, yes=yes, force=force)
             plan_shown = plan["changes"]
             said["confirm"] = plan.get("confirm")
-            plan = session.api.send("PUT", "fleet", **said, force=force, why=why)
+            plan = send_fleet(session.api, "PUT", "fleet", **said, force=force, why=why)
             if plan["changes"] != plan_shown:
                 session.tell(line("The fleet changed meanwhile. What was done:"))
                 session.tell(changes_list(plan["changes"]))
@@ -121,7 +126,9 @@ def plan_fleet(session: Session, file: str) -> None:
     """
     content, media_type = _read(file)
     try:
-        plan = session.api.send("POST", "fleet", "plan", content=content, media_type=media_type)
+        plan = send_fleet(
+            session.api, "POST", "fleet", "plan", content=content, media_type=media_type
+        )
     except Problem as problem:
         raise _at_line(file, problem) from None
     _warn(session, plan)

@@ -2,9 +2,9 @@
 
 import click
 
-from fairwarning.cli.common_options import Session, connected
+from fairwarning.cli.common_options import Session, connected, limit_option
+from fairwarning.cli.completion import complete_event, complete_scope
 from fairwarning.cli.lookup import find_event_id
-from fairwarning.cli.name_completion import complete_event, complete_scope
 from fairwarning.cli.tables.history import history_table
 
 
@@ -25,14 +25,7 @@ Examples:
     shell_complete=complete_event,
     help="List only what belongs to this event.",
 )
-@click.option(
-    "--limit",
-    type=click.IntRange(1),
-    default=50,
-    show_default=True,
-    metavar="N",
-    help="How many entries are listed at most.",
-)
+@limit_option("entries", 50)
 @connected
 def history(session: Session, scope: str | None, event: str | None, limit: int) -> None:
     """List what happened, who did it and why, the newest first."""

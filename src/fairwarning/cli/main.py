@@ -95,9 +95,17 @@ COMMANDS = {
         f"{_HERE}.check:check",
         "Run COMMAND, a handler of scheduled events, through test cases, and report its mistakes.",
     ),
+    "driver": (
+        f"{_HERE}.driver:driver",
+        "List the drivers that are installed, and check one before it acts on real instances.",
+    ),
     "clock": (
         f"{_HERE}.clock:clock",
         "Show the server's clock, and move it forward if it is virtual.",
+    ),
+    "network": (
+        f"{_HERE}.network:network",
+        "Connect instances to the metadata endpoint, so that none can speak for another.",
     ),
     "token": (
         f"{_HERE}.token:token",
@@ -112,6 +120,10 @@ COMMANDS = {
         "Check the backup FILE, or the SQLite file of a store, and say what is in it.",
     ),
     "restore": (f"{_HERE}.backup:restore", "Fill a store with the backup FILE."),
+    "migrate": (
+        f"{_HERE}.migrate:migrate",
+        "Bring the store to the schema of this version, while nodes on PostgreSQL go on.",
+    ),
     "azure-setup": (
         f"{_HERE}.azure_setup:azure_setup",
         "Set up az and the Azure SDKs so that they use this server.",

@@ -10,8 +10,8 @@ import click
 
 from fairwarning.cli.click_types import EVENT_TYPE
 from fairwarning.cli.common_options import Session, connected, why_option
+from fairwarning.cli.completion import complete_scope
 from fairwarning.cli.lookup import DEAD_LETTER, TARGET, with_id
-from fairwarning.cli.name_completion import complete_scope
 from fairwarning.cli.output import echo_json
 from fairwarning.cli.table_model import Card, Cell, Column, Listing, line
 from fairwarning.cli.tables.cells import short_time, when, zone_note

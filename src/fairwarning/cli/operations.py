@@ -4,14 +4,8 @@ import sys
 
 import click
 
-from fairwarning.cli.common_options import (
-    Session,
-    confirm,
-    connected,
-    why_option,
-    yes_option,
-)
-from fairwarning.cli.name_completion import complete_instance
+from fairwarning.cli.common_options import Session, confirm, connected, why_option, yes_option
+from fairwarning.cli.completion import complete_instance
 from fairwarning.cli.wait import conclude, wait_option
 
 

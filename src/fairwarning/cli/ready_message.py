@@ -9,6 +9,9 @@ from msgspec import Struct
 
 from fairwarning import __version__
 from fairwarning.cli.common_options import DEFAULT_URL
+from fairwarning.common.store_urls import is_postgres
+from fairwarning.common.systemd import notify
+from fairwarning.common.url_redaction import redacted
 from fairwarning.core.resources import expand
 from fairwarning.metadata.identity import is_loopback
 from fairwarning.starter_fleet import STARTER_FLEET
@@ -27,6 +30,8 @@ class Started(Struct, frozen=True, kw_only=True):
     azure_url: str
     azure_trouble: str
     has_starter_fleet: bool
+    has_control: bool = True
+    """Whether the node has the role control, and so the portal."""
     poll: str | None
     """The path of a poll of any instance, or None if the fleet is empty."""
     clock_speed: float | None
@@ -35,10 +40,16 @@ class Started(Struct, frozen=True, kw_only=True):
 
 def shown_store(store_url: str) -> str:
     """Return the URL of the store without user, password and parameters."""
-    if not store_url.startswith("postgres"):
+    if not is_postgres(store_url):
         return store_url.removeprefix("sqlite:///")
-    parts = urlsplit(store_url)
-    return f"postgresql://{parts.hostname or ''}{parts.path}"
+    try:
+        parts = urlsplit(store_url)
+    except ValueError:
+        parts = urlsplit("")
+    if not parts.scheme:
+        return redacted("postgresql://")
+    # There may be several hosts, each with a port.
+    return f"postgresql://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 
 def _program(control_url: str) -> str:
@@ -48,6 +59,8 @@ def _program(control_url: str) -> str:
 
 
 def tell_ready(node: Started, store_url: str, *, as_json: bool) -> None:
+    """Tell whoever started the server that it is ready: a person, a program or systemd."""
+    notify(READY="1", STATUS=f"ready {' '.join(node.metadata_urls)} control {node.control_url}")
     urls, program, poll = node.metadata_urls, _program(node.control_url), node.poll
     speed = node.clock_speed
     if speed is not None and store_url != "memory:":
@@ -65,7 +78,9 @@ def tell_ready(node: Started, store_url: str, *, as_json: bool) -> None:
         names = ", ".join(name for scope in scopes for name in scope.roster.instances)
         click.echo("The store was empty, so it got a starter fleet to rehearse with (--empty for")
         click.echo(f"none): {names}.")
-    if poll is None:
+    if not urls:
+        click.echo("Instances ask other nodes, because this one has not the role metadata.")
+    elif poll is None:
         click.echo("The fleet is empty, so nobody can ask. Declare one from another terminal:")
         click.echo(f"  {program} fleet apply FILE")
     elif is_loopback(urlsplit(urls[0]).hostname or ""):
@@ -83,7 +98,8 @@ def tell_ready(node: Started, store_url: str, *, as_json: bool) -> None:
         does = f"runs {speed:g} times as fast as the real one" if speed else "stands still"
         click.echo(f"The clock is virtual and {does}; move it:")
         click.echo(f"  {program} clock advance 15m")
-    if node.control_url.startswith("https:"):
+    if node.has_control and node.control_url.startswith("https:"):
         click.echo("The control plane asks for tokens; docs/access.md says how to make the first.")
-    click.echo(f"Open the portal in a browser: {node.control_url}/")
-    click.echo(f"ready {' '.join(urls)} control {node.control_url}")
+    if node.has_control:
+        click.echo(f"Open the portal in a browser: {node.control_url}/")
+    click.echo(" ".join(["ready", *urls, "control", node.control_url]))

@@ -13,12 +13,13 @@ from fairwarning.cli.common_options import (
     Session,
     confirm,
     connected,
+    limit_option,
     why_option,
     yes_option,
 )
+from fairwarning.cli.completion import complete_rollout, complete_scope
 from fairwarning.cli.lookup import ROLLOUT, with_id
-from fairwarning.cli.name_completion import complete_rollout, complete_scope
-from fairwarning.cli.table_model import Card, Cell, Column, Lines, Listing, Shown
+from fairwarning.cli.table_model import Card, Cell, Column, Lines, Listing, Shown, line
 from fairwarning.cli.tables.cells import (
     phase,
     short_ids,
@@ -182,20 +183,14 @@ def start(session: Session, yes: bool, why: str | None, **given: Any) -> None:
             session.note(f"warning: {warning}")
     else:
         session.tell(*plan_page(planned, session.clock.now(), _zone(given["time_zone"])))
-        confirm(f"Start these {counted(len(planned['steps']), 'step')}?", yes=False)
+        count = planned.get("total") or len(planned["steps"])
+        confirm(f"Start these {counted(count, 'step')}?", yes=False)
     made = session.api.post("rollouts", body=body, why=why)
     session.answer(made, lambda now: rollout_page(made, now))
 
 
 @rollout.command("list", epilog="Example: fairwarning rollout list --limit 5")
-@click.option(
-    "--limit",
-    type=click.IntRange(1),
-    default=50,
-    show_default=True,
-    metavar="N",
-    help="How many rollouts are listed at most.",
-)
+@limit_option("rollouts", 50)
 @connected
 def list_rollouts(session: Session, limit: int) -> None:
     """List the rollouts, the newest first."""
@@ -214,6 +209,30 @@ def show(session: Session, id: str) -> None:
     api = session.api
     found = with_id(api, ROLLOUT, id, lambda whole: api.get("rollouts", whole))
     session.answer(found, lambda now: rollout_page(found, now))
+
+
+@rollout.command(epilog="Example: fairwarning rollout steps patches --limit 500")
+@click.argument("id", shell_complete=complete_rollout)
+@click.option(
+    "--limit",
+    type=click.IntRange(1),
+    metavar="N",
+    help="How many steps are shown at most (default: all).",
+)
+@connected
+def steps(session: Session, id: str, limit: int | None) -> None:
+    """Show all steps of the rollout ID, also if there are very many.
+
+    Its name, or a unique beginning of the id or the name, will do as ID.
+    """
+    api = session.api
+    found = with_id(
+        api,
+        ROLLOUT,
+        id,
+        lambda whole: api.pages("rollouts", whole, "steps", key="steps", limit=limit),
+    )
+    session.answer(found, lambda now: [_steps_table(found["steps"], now, None, _STEPS)])
 
 
 def _verb(name: str, told: str) -> None:
@@ -265,7 +284,7 @@ def rollout_page(rollout: Json, now: datetime) -> list[Shown]:
         facts=(
             ("id", Cell(rollout["id"], "bold")),
             ("phase", phase(rollout["phase"])),
-            ("progress", Cell(progress(rollout["steps"]))),
+            ("progress", Cell(progress(rollout))),
             ("scopes", Cell(several(rollout.get("scopes") or []) or "the whole fleet")),
             ("at once", Cell(str(rollout.get("scopesAtOnce") or ""))),
             ("pause", Cell(_duration(rollout.get("pause")))),
@@ -282,16 +301,32 @@ def rollout_page(rollout: Json, now: datetime) -> list[Shown]:
             ("outcome", Cell(rollout.get("outcome") or "")),
         ),
     )
-    return [card, _steps_table(rollout["steps"], now, zone, _STEPS)]
+    steps = _steps_table(rollout["steps"], now, zone, _STEPS)
+    if sum(_counts(rollout).values()) <= len(rollout["steps"]):
+        return [card, steps]
+    return [
+        card,
+        line("These steps are under way or come next:", "dim"),
+        steps,
+        line("`fairwarning rollout steps` shows all.", "dim"),
+    ]
 
 
-def progress(steps: Sequence[Json]) -> str:
+def _counts(rollout: Json) -> Counter[str]:
+    """Return how many steps are in each phase. An older server does not tell."""
+    if rollout.get("counts"):
+        return Counter(rollout["counts"])
+    return Counter(step["phase"] for step in rollout["steps"])
+
+
+def progress(rollout: Json) -> str:
     """Return the progress in words, such as `2 of 6 done, 1 started`."""
-    counts = Counter(step["phase"] for step in steps)
+    counts = _counts(rollout)
+    total = counts.total()
     done = counts.pop("completed", 0)
     counts.pop("waiting", None)
     rest = "".join(f", {count} {name}" for name, count in sorted(counts.items()))
-    return f"{done} of {len(steps)} done{rest}"
+    return f"{done} of {total} done{rest}"
 
 
 def _steps_table(
@@ -356,6 +391,9 @@ def plan_page(plan: Json, now: datetime, zone: tzinfo | None = None) -> list[Sho
     """Return the steps of a plan in the asked time zone, its warnings, and when it would end."""
     steps = plan["steps"]
     shown: list[Shown] = [_steps_table(steps, now, zone, _PLANNED)]
+    more = plan.get("total", 0) - len(steps)
+    if more > 0:
+        shown.append(line(f"{more:,} more steps follow.", "dim"))
     notes = [(Cell(f"warning: {text}", "yellow"),) for text in plan.get("warnings") or ()]
     if plan.get("ends") and steps:
         notes.append((Cell(f"It would end {when(plan['ends'], now, zone).text}."),))
@@ -368,7 +406,7 @@ def rollouts_table(rollouts: Sequence[Json], now: datetime) -> Listing:
             Cell(rollout["id"], "bold"),
             Cell(rollout["type"]),
             phase(rollout["phase"]),
-            Cell(progress(rollout["steps"])),
+            Cell(progress(rollout)),
             short_time(rollout.get("created"), now),
             Cell(rollout.get("createdBy") or ""),
             Cell(rollout.get("name") or ""),

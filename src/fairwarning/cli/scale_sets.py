@@ -5,24 +5,9 @@ from typing import Any
 
 import click
 
-from fairwarning.cli.common_options import (
-    Session,
-    confirm,
-    connected,
-    why_option,
-    yes_option,
-)
-from fairwarning.cli.name_completion import (
-    complete_instance,
-    complete_scale_set,
-    complete_scope,
-)
-from fairwarning.cli.tables.scale_sets import (
-    model_page,
-    policy_page,
-    resized_page,
-    upgraded_page,
-)
+from fairwarning.cli.common_options import Session, confirm, connected, why_option, yes_option
+from fairwarning.cli.completion import complete_instance, complete_scale_set, complete_scope
+from fairwarning.cli.tables.scale_sets import model_page, policy_page, resized_page, upgraded_page
 from fairwarning.cli.times import NotATime, duration_text
 from fairwarning.cli.wait import refuse_unfinished, wait_for, wait_option
 from fairwarning.common.escape import several

@@ -4,7 +4,7 @@ import click
 
 from fairwarning.cli.click_types import Number, host_and_port
 from fairwarning.cli.common_options import Session, connected, why_option
-from fairwarning.cli.name_completion import complete_instance, complete_scenario
+from fairwarning.cli.completion import complete_instance, complete_scenario
 from fairwarning.cli.output import draw, echo_json, make_console
 from fairwarning.cli.table_model import Cell, Column, Listing
 

@@ -20,7 +20,7 @@ from fairwarning.common.text_files import read_text
 from fairwarning.core.commands import Activate
 from fairwarning.core.model import ENGINE
 from fairwarning.core.refusals import Refused
-from fairwarning.drivers import DRIVER_CATALOGUE
+from fairwarning.drivers import plugins
 from fairwarning.fleet_file.model import Fleet
 from fairwarning.fleet_file.read import read_json
 from fairwarning.metadata.request_watchers import ObservedRequest
@@ -121,7 +121,7 @@ class PrivateServer:
         self._polled = threading.Event()
         self._background = Background()
         try:
-            wanted = None if fleet is None else read_json(fleet, DRIVER_CATALOGUE)
+            wanted = None if fleet is None else read_json(fleet, plugins.catalogue())
             self._node = self._background.call(self._start(wanted, metadata))
         except BaseException:
             self._background.stop()

@@ -6,7 +6,7 @@ import click
 
 from fairwarning.cli.click_types import EVENT_TYPE, duration
 from fairwarning.cli.common_options import Session, connected, why_option
-from fairwarning.cli.name_completion import complete_target
+from fairwarning.cli.completion import complete_target
 from fairwarning.cli.times import NotATime, parse_time, to_wire
 from fairwarning.cli.wait import conclude, wait_option
 

@@ -1,11 +1,11 @@
-"""`fairwarning serve` runs the whole service in one process."""
+"""`fairwarning serve` runs the whole service, or the roles of it that are chosen."""
 
 import os
 import resource
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import click
 import uvloop
@@ -14,19 +14,27 @@ from fairwarning import logs
 from fairwarning.boot import default_store_url
 from fairwarning.cli.click_types import Number, host_and_port
 from fairwarning.cli.ready_message import tell_ready
-from fairwarning.cli.run_node import CANNOT_START, run_node
+from fairwarning.cli.run_node import CANNOT_START, run_alone
 from fairwarning.cli.serve_config import read_config
+from fairwarning.cli.serve_values import (
+    idle_ms,
+    lease_ms,
+    node_roles,
+    origin,
+    stale_max_s,
+    store_timeout_s,
+)
 from fairwarning.cli.serve_workers import WORKERS_MAX, serve_with_workers
-from fairwarning.cli.times import NotATime, parse_duration_ms
+from fairwarning.cli.store_options import StoreUrls, store_options
 from fairwarning.common.command_errors import Problem, bad_file
 from fairwarning.common.text_files import read_text
 from fairwarning.core.api_versions import BY_NAME
-from fairwarning.core.instants import DAY_MS, MINUTE_MS, SECOND_MS
 from fairwarning.core.limits import OPERATIONS_PENDING_MAX, Timing
 from fairwarning.core.refusals import Refused
 from fairwarning.core.roster import refuse_address
-from fairwarning.drivers import DRIVER_CATALOGUE
+from fairwarning.drivers import plugins
 from fairwarning.engine.clocks import SPEED_MAX
+from fairwarning.engine.node_roles import NodeRole, NodeRoles
 from fairwarning.engine.service import Rules
 from fairwarning.fleet_file.model import Fleet
 from fairwarning.fleet_file.problems import FleetProblem
@@ -38,7 +46,6 @@ from fairwarning.node import NodeSettings
 from fairwarning.operator_api.server import Tls
 from fairwarning.workers.children import CannotStart
 
-_IDLE_DAYS_MAX = 366  # A year; longer would mean never.
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _EXAMPLES = """\b
 Examples:
@@ -48,47 +55,6 @@ Examples:
   fairwarning serve --clock-speed 60
   fairwarning serve --metadata 169.254.169.254:80 --store postgresql://fw@db/fairwarning
 """
-_PORTS = {"http": 80, "https": 443}
-
-
-def _origin(_: click.Context, __: click.Parameter, value: str | None) -> str:
-    """Return the origin of a URL as a browser sends it, or "" without a URL.
-
-    Raises `click.BadParameter` if the URL is more than an origin.
-    """
-    if value is None:
-        return ""
-    try:
-        found = urlsplit(value.lower())
-        port = f":{found.port}" if found.port not in (None, _PORTS.get(found.scheme)) else ""
-    except ValueError:
-        found, port = urlsplit(""), ""
-    is_whole = found.path in ("", "/") and not (found.query or found.fragment or found.username)
-    if found.scheme not in _PORTS or not found.hostname or not is_whole:
-        raise click.BadParameter("write a URL without a path, such as https://fw.example")
-    host = f"[{found.hostname}]" if ":" in found.hostname else found.hostname
-    return f"{found.scheme}://{host}{port}"
-
-
-def _idle_ms(_: click.Context, __: click.Parameter, value: str) -> int:
-    found = _duration_ms(value)
-    if not MINUTE_MS <= found <= _IDLE_DAYS_MAX * DAY_MS:
-        raise click.BadParameter(f"{value} is not from 1m to {_IDLE_DAYS_MAX}d")
-    return found
-
-
-def _lease_ms(_: click.Context, __: click.Parameter, value: str) -> int:
-    found = _duration_ms(value)
-    if not 5 * SECOND_MS <= found <= 10 * MINUTE_MS:
-        raise click.BadParameter(f"{value} is not from 5s to 10m")
-    return found
-
-
-def _duration_ms(value: str) -> int:
-    try:
-        return parse_duration_ms(value)
-    except NotATime as problem:
-        raise click.BadParameter(str(problem)) from None
 
 
 @click.command(epilog=_EXAMPLES)
@@ -103,13 +69,7 @@ def _duration_ms(value: str) -> int:
     help="Address on which the metadata endpoint listens for instances (repeatable; port 0 "
     "picks a free port).",
 )
-@click.option(
-    "--store",
-    "store_url",
-    metavar="URL",
-    help="URL of the store that keeps the fleet and its events: sqlite:///PATH, "
-    "postgresql://… or memory: (default: a SQLite file in your data folder).",
-)
+@store_options
 @click.option(
     "--control",
     "control",
@@ -176,6 +136,16 @@ def _duration_ms(value: str) -> int:
     help="Use a virtual clock that runs by itself, N times as fast as the real one.",
 )
 @click.option(
+    "--role",
+    "roles",
+    multiple=True,
+    callback=node_roles,
+    metavar="ROLE",
+    help="What this server does: metadata answers instances, engine starts events and calls "
+    "drivers, control serves the operator API and the portal (repeatable, or with commas; "
+    "default: all). Servers can divide the roles if they share a PostgreSQL.",
+)
+@click.option(
     "--workers",
     type=click.IntRange(0, WORKERS_MAX),
     default=0,
@@ -183,6 +153,26 @@ def _duration_ms(value: str) -> int:
     metavar="N",
     help="How many more processes answer the polls of instances, one for each core that is to "
     "be used. 0 runs everything in one process.",
+)
+@click.option(
+    "--stale-max",
+    "stale_max",
+    default="5m",
+    show_default=True,
+    callback=stale_max_s,
+    metavar="DURATION",
+    help="How long instances get the last known documents while the store or the engine's process "
+    "cannot be reached. Then they get 503. `never` serves them without end.",
+)
+@click.option(
+    "--store-timeout",
+    "store_timeout",
+    default="3s",
+    show_default=True,
+    callback=store_timeout_s,
+    metavar="DURATION",
+    help="How long PostgreSQL may be silent before a connection to it is given up, and how long "
+    "an instance waits for the store before it gets 503.",
 )
 @click.option("--empty", is_flag=True, help="Do not create the starter fleet in an empty store.")
 @click.option(
@@ -200,7 +190,7 @@ def _duration_ms(value: str) -> int:
     "idle_ms",
     default="24h",
     show_default=True,
-    callback=_idle_ms,
+    callback=idle_ms,
     metavar="DURATION",
     help="How long the instances of a scope may send no request before the scope is switched "
     "off until the next request. Up to 15 minutes more may pass.",
@@ -210,7 +200,7 @@ def _duration_ms(value: str) -> int:
     "lease_ms",
     default="30s",
     show_default=True,
-    callback=_lease_ms,
+    callback=lease_ms,
     metavar="DURATION",
     help="How long a server may be silent before another one takes over its driver's work. "
     "All servers of a store need the same value.",
@@ -254,7 +244,7 @@ def _duration_ms(value: str) -> int:
 @click.option(
     "--public-url",
     metavar="URL",
-    callback=_origin,
+    callback=origin,
     help="URL at which a reverse proxy that ends TLS offers the control plane, such as "
     "https://fw.example. Everybody then needs a token, on loopback too.",
 )
@@ -309,8 +299,11 @@ def serve(
     fleet_file: Path | None,
     clock: str,
     clock_speed: float | None,
-    store_url: str | None,
+    store: StoreUrls,
+    roles: NodeRoles,
     workers: int,
+    stale_max: float | None,
+    store_timeout: float,
     empty: bool,
     delay_s: int,
     idle_ms: int,
@@ -330,24 +323,18 @@ def serve(
     No option is needed. The default store is a SQLite file in your data folder, and an empty
     store gets a starter fleet to try things with.
     """
-    rules = EndpointRules(
-        activation_delay_s=delay_s,
-        requests_per_second_max=rate,
-        unknown_version_status=int(status),
-        newest_version=newest_version or "",
-        is_header_optional_on_post=lenient_post,
-        proxy_secret=_proxy_secret(proxies),
-        proxy_addresses=frozenset(proxies),
-    )
+    rules = _endpoint_rules(delay_s, rate, status, newest_version, lenient_post, proxies)
+    rules = replace(rules, stale_s_max=stale_max, store_s_max=store_timeout)
     tls, timing = _tls(certificate, key), Timing(idle_ms=idle_ms, lease_ms=lease_ms)
     if azure is not None and no_azure:
         raise click.UsageError("--azure and --no-azure exclude each other; give one")
-    if workers:
-        _refuse_for_workers(store_url, has_own_time=clock == "virtual" or bool(clock_speed))
+    has_own_time = clock == "virtual" or bool(clock_speed)
+    _refuse_mix(roles, workers, fleet_file, store.url, has_own_time=has_own_time)
     logs.set_up(log_format, log_level)
     try:
         settings = NodeSettings(
-            store_url=store_url or default_store_url(),
+            store_url=store.url or default_store_url(),
+            store_direct_url=store.direct_url,
             metadata=list(addresses),
             control=control,
             rules=rules,
@@ -361,6 +348,7 @@ def serve(
             azure_folder=azure_folder,
             fleet=None if fleet_file is None else read_fleet(fleet_file),
             makes_starter_fleet=not empty,
+            roles=roles,
         )
         _run(settings, workers, as_json=as_json)
     except (*CANNOT_START, CannotStart) as problem:
@@ -374,8 +362,40 @@ def _tls(certificate: Path | None, key: Path | None) -> Tls | None:
     return None if certificate is None or key is None else Tls(certificate, key)
 
 
-def _refuse_for_workers(store_url: str | None, *, has_own_time: bool) -> None:
-    """Raise `click.UsageError` if this server cannot have workers."""
+def _endpoint_rules(
+    delay_s: int,
+    rate: int | None,
+    status: str,
+    newest_version: str | None,
+    lenient_post: bool,
+    proxies: tuple[str, ...],
+) -> EndpointRules:
+    return EndpointRules(
+        activation_delay_s=delay_s,
+        requests_per_second_max=rate,
+        unknown_version_status=int(status),
+        newest_version=newest_version or "",
+        is_header_optional_on_post=lenient_post,
+        proxy_secret=_proxy_secret(proxies),
+        proxy_addresses=frozenset(proxies),
+    )
+
+
+def _refuse_mix(
+    roles: NodeRoles,
+    workers: int,
+    fleet_file: Path | None,
+    store_url: str | None,
+    *,
+    has_own_time: bool,
+) -> None:
+    """Raise `click.UsageError` if roles, workers and other options do not fit together."""
+    if fleet_file is not None and NodeRole.ENGINE not in roles:
+        raise click.UsageError("--fleet needs the role engine; apply it with `fleet apply`")
+    if not workers:
+        return
+    if NodeRole.METADATA not in roles:
+        raise click.UsageError("--workers needs the role metadata, because workers answer polls")
     if has_own_time:
         raise click.UsageError("--workers needs the system's clock; leave --clock out")
     if store_url == "memory:":
@@ -390,7 +410,7 @@ def _run(settings: NodeSettings, workers: int, *, as_json: bool) -> None:
     if workers:
         serve_with_workers(settings, workers, on_ready)
     else:
-        uvloop.run(run_node(settings, on_ready))
+        uvloop.run(run_alone(settings, on_ready))
 
 
 def _next_to(control: tuple[str, int]) -> tuple[str, int] | None:
@@ -427,7 +447,7 @@ def raise_file_limit() -> None:
 
 def read_fleet(path: Path) -> Fleet:
     try:
-        return read_toml(read_text(path), DRIVER_CATALOGUE)
+        return read_toml(read_text(path), plugins.catalogue())
     except OSError as problem:
         raise Problem(f"{path} cannot be read: {problem.strerror}; name another file") from None
     except FleetProblem as problem:

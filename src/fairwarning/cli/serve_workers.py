@@ -14,6 +14,7 @@ import msgspec
 from fairwarning.cli.garbage import ShortCollections
 from fairwarning.cli.ready_message import Started
 from fairwarning.cli.run_node import CANNOT_START, run_node
+from fairwarning.common.systemd import leave_socket
 from fairwarning.metadata.server import url_of
 from fairwarning.node import CannotListen, NodeSettings, WorkerSockets
 from fairwarning.operator_api.server import bound
@@ -46,6 +47,10 @@ def serve_with_workers(
             opened["azure"] = sockets.azure
         for each in by_worker:
             opened.update(each)
+        for key, opened_socket in opened.items():
+            # Nobody can connect to this one after a restart, because its folder is gone.
+            if key != "engine":
+                leave_socket(key, opened_socket)
         children = [Child(ENGINE, _engine(replace(settings, sockets=sockets)), is_alone=True)]
         for number, own in enumerate(by_worker, 1):
             worker = WorkerSettings(

@@ -6,6 +6,7 @@ import socket
 from collections.abc import Sequence
 from datetime import datetime
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import click
@@ -14,6 +15,7 @@ from fairwarning.cli.click_types import duration
 from fairwarning.cli.common_options import Session, connected, why_option
 from fairwarning.cli.lookup import TOKEN, with_id
 from fairwarning.cli.output import echo_json
+from fairwarning.cli.store_options import store_file_option, store_of
 from fairwarning.cli.table_model import Cell, Column, Listing, line
 from fairwarning.cli.tables.cells import short_time, soon, zone_note
 
@@ -65,6 +67,7 @@ Examples:
     help="Create the token directly in this store, without a server. The first token of a server "
     "that is not on loopback needs this. A SQLite file must not be in use.",
 )
+@store_file_option
 @why_option
 @connected
 def create(
@@ -73,12 +76,14 @@ def create(
     name: str | None,
     expires: str | None,
     store_url: str | None,
+    store_file: Path | None,
     why: str | None,
 ) -> None:
     """Create a token and print its secret, which is shown only this once."""
     body = {"name": name or default_name(), "role": role}
     if expires:
         body["expires"] = expires
+    store_url = store_of(store_url, store_file)
     if store_url is not None:
         made = import_module("fairwarning.cli.store_token").make_in_store(store_url, body)
     else:

@@ -14,25 +14,11 @@ from types import TracebackType
 from typing import Self
 
 from fairwarning.client import changes
-from fairwarning.client.async_connection import AsyncConnection
-from fairwarning.client.blocking_connection import BlockingConnection
+from fairwarning.client.connections import AsyncConnection, BlockingConnection
 from fairwarning.client.discovery import endpoint_url
-from fairwarning.client.flow import (
-    Flow,
-    Outcome,
-    Request,
-    Response,
-    approval,
-    instance_request,
-)
+from fairwarning.client.flow import Flow, Outcome, Request, Response, approval, instance_request
 from fairwarning.client.http import Address, Broken
-from fairwarning.client.model import (
-    Change,
-    Document,
-    EventsUnavailable,
-    Instance,
-    NotApproved,
-)
+from fairwarning.client.model import Change, Document, EventsUnavailable, Instance, NotApproved
 from fairwarning.client.parse_document import BadDocument, read_date, read_instance
 from fairwarning.client.service_time import ServiceTime
 from fairwarning.client.watch_state import Seen

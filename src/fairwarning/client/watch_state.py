@@ -60,7 +60,9 @@ class Seen:
         try:
             raw = json.loads(text)
             known = {each.name for each in fields(cls)} & raw.keys()
-            return cls(**{name: _READERS.get(name, _unchanged)(raw[name]) for name in known})
+            values = {name: raw[name] for name in known}
+            read = {name: _READERS[name](raw[name]) for name in known & _READERS.keys()}
+            return cls(**values | read)
         except (ValueError, TypeError, KeyError, AttributeError) as problem:
             raise ValueError(
                 f"this is not what Seen.to_json wrote ({problem!r}); begin with Seen(), and events "
@@ -74,10 +76,6 @@ def _plain(value: object) -> object:
     if isinstance(value, frozenset):
         return sorted(value)
     raise TypeError(f"{value!r} cannot be written as JSON")
-
-
-def _unchanged(raw: Any) -> Any:
-    return raw
 
 
 def _event(raw: Mapping[str, Any]) -> Event:

@@ -3,8 +3,11 @@
 Such text must not move the cursor or change colours.
 """
 
+import re
 import unicodedata
 from collections.abc import Sequence
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
 def clean(text: str) -> str:
@@ -22,6 +25,11 @@ def _visible(character: str) -> str:
     if character in "\n\t" or unicodedata.category(character) not in ("Cc", "Cf", "Cs"):
         return character
     return "\N{REPLACEMENT CHARACTER}"
+
+
+def log_line(text: str) -> str:
+    """Escape control characters, so that nobody can forge a line of the log."""
+    return _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
 def several(names: Sequence[str], shown_max: int = 4) -> str:

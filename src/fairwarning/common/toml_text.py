@@ -20,10 +20,14 @@ class NotToml(ValueError):
         self.line = line
 
 
-def parse_toml(text: str) -> tuple[str, dict[str, Any]]:
-    """Return the text with plain line ends, and its parsed tables. Raises NotToml if invalid."""
+def parse_toml(text: str, size_factor: int = 1) -> tuple[str, dict[str, Any]]:
+    """Return the text with plain line ends, and its parsed tables. Raises NotToml if invalid.
+
+    It may have `size_factor` times as many keys and values as a usual file, for a caller that
+    limits the time and memory of its process.
+    """
     text = text.removeprefix("\ufeff").replace("\r\n", "\n")
-    _refuse_costly(text)
+    _refuse_costly(text, KEYS_MAX * size_factor, VALUES_MAX * size_factor)
     try:
         return text, tomllib.loads(text)
     except ValueError as error:
@@ -51,7 +55,7 @@ _BASIC = re.compile(r'(?:[^"\\\n]+|\\.){0,1000}')
 _LONG_BASIC = re.compile(r'(?:[^"\\]+|\\.|"(?!"")){0,1000}', re.DOTALL)
 
 
-def _refuse_costly(text: str) -> None:
+def _refuse_costly(text: str, keys_max: int, values_max: int) -> None:
     """Raise NotToml if the text would take the parser too much time or memory."""
     at = keys = values = parts = depth = 0
     while (found := _MARK.search(text, at)) is not None:
@@ -90,9 +94,9 @@ def _refuse_costly(text: str) -> None:
             case _:
                 pass
         parts = 0
-        if keys > KEYS_MAX or values > VALUES_MAX:
-            raise _too_costly(text, start, f"there are at most {KEYS_MAX:,} keys and "
-                              f"{VALUES_MAX:,} values; divide the file")  # fmt: skip
+        if keys > keys_max or values > values_max:
+            raise _too_costly(text, start, f"there are at most {keys_max:,} keys and "
+                              f"{values_max:,} values; divide the file")  # fmt: skip
     if len(text) - at > WORD_CHARS_MAX:
         raise _too_costly(text, at, _LONG_WORD)
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
+from fairwarning.core.hooks import HookStage
 from fairwarning.core.instants import Instant
 from fairwarning.core.model import (
     Actor,
@@ -55,6 +56,13 @@ class OperateAll(Struct, frozen=True, kw_only=True):
 
 class Approve(Struct, frozen=True, kw_only=True):
     event_id: EventId
+    by: Actor
+
+
+class ApproveAll(Struct, frozen=True, kw_only=True):
+    """Approve several events at once. Those that are over, or forgotten, are left out."""
+
+    event_ids: tuple[EventId, ...]
     by: Actor
 
 
@@ -119,6 +127,24 @@ class ReportFailure(Struct, frozen=True, kw_only=True):
     reason: str
 
 
+class ReportHook(Struct, frozen=True, kw_only=True):
+    """A hook has ended. Only the node that has the work may say so, and only in their order."""
+
+    event_id: EventId
+    attempt: int
+    node: NodeId
+    stage: HookStage
+    number: int
+    """The place of the hook in the list of its stage, from 1 on."""
+    is_done: bool
+    """Whether the hook succeeded in its last try."""
+    tries: int
+    took_ms: int
+    result: str
+    """How the last try ended, such as `exit code 1`."""
+    output: str = ""
+
+
 class RenewLease(Struct, frozen=True, kw_only=True):
     event_id: EventId
     attempt: int
@@ -178,6 +204,8 @@ class ReportPower(Struct, frozen=True, kw_only=True):
 RosterCommand = AddInstances | ChangeModel | UpgradeInstances | ChangePolicy | ReportPower | Declare
 """A command that changes the instances or the rules of the scope."""
 Command = (
-    Schedule | Operate | OperateAll | Approve | ReportDrained | ReportSeen | Cancel | Postpone |
-    Activate | BeginAnew | Tick | ReportDone | ReportFailure | RenewLease | Release | RosterCommand
+    Schedule | Operate | OperateAll | Approve | ApproveAll | ReportDrained | ReportSeen | Cancel |
+    Postpone | Activate | BeginAnew | Tick | ReportDone | ReportFailure | ReportHook | RenewLease |
+    Release |
+    RosterCommand
 )  # fmt: skip

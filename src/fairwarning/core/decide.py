@@ -14,10 +14,11 @@ from fairwarning.core import commands, new_events, transitions
 from fairwarning.core import roster as rosters
 from fairwarning.core.approval import approve, approve_by_policy, note_drained, note_seen
 from fairwarning.core.commands import Command, RosterCommand
-from fairwarning.core.completion import complete, drop_events_of_deleted, forget_old
+from fairwarning.core.completion import drop_events_of_deleted, forget_old
 from fairwarning.core.declare import declare, refuse_overtaken
 from fairwarning.core.document import visible_content
 from fairwarning.core.driver_leases import expire, fail_attempt, hand_over, release, renew
+from fairwarning.core.hook_rules import conclude, end_impact, note_hook
 from fairwarning.core.instants import Instant, later
 from fairwarning.core.lifecycle import Draft
 from fairwarning.core.limits import DEFAULT_TIMING, Timing
@@ -32,7 +33,7 @@ from fairwarning.core.model import (
     StartCause,
 )
 from fairwarning.core.refusals import Code, Refused
-from fairwarning.core.start_rules import idle_deadline, next_deadline, startable
+from fairwarning.core.start_rules import idle_deadline, late_ms, next_deadline, startable
 from fairwarning.core.transitions import ScopeTransition
 
 
@@ -57,7 +58,7 @@ def decide(
     """
     draft = Draft(scope)
     _answer(draft, command, now, timing)
-    _advance(draft, now, timing)
+    _advance(draft, scope, now, timing)
     if node is not None:
         hand_over(draft, node, now, timing)
     _publish(draft, scope)
@@ -82,6 +83,10 @@ def _answer(draft: Draft, command: Command, now: Instant, timing: Timing) -> Non
             _operate(draft, kind, targets, now, timing)
         case commands.Approve():
             approve(draft, find_event(scope, command.event_id), command.by, now)
+        case commands.ApproveAll(event_ids=ids, by=by):
+            for event in [scope.events[id] for id in ids if id in scope.events]:
+                if not event.is_finished:
+                    approve(draft, event, by, now)
         case commands.ReportDrained(event_id=event_id, instance=name):
             note_drained(draft, find_event(scope, event_id), name, now)
         case commands.ReportSeen(event_ids=ids, instance=name):
@@ -101,12 +106,14 @@ def _answer(draft: Draft, command: Command, now: Instant, timing: Timing) -> Non
         case commands.ReportDone(event_id=event_id):
             event = find_event(scope, event_id)
             if event.phase is Phase.STARTED:
-                complete(draft, event, now)
+                end_impact(draft, event, Phase.COMPLETED, "", now)
         case commands.ReportFailure(event_id=event_id, attempt=attempt, reason=reason):
             event = find_event(scope, event_id)
             # A late report about an earlier attempt says nothing about this one.
             if event.work and event.work.node and event.work.attempt == attempt:
                 fail_attempt(draft, event, reason, now, timing)
+        case commands.ReportHook(event_id=event_id):
+            note_hook(draft, find_event(scope, event_id), command, now)
         case commands.RenewLease(event_id=event_id, attempt=attempt, node=node):
             renew(draft, find_event(scope, event_id), attempt, node, now, timing)
         case commands.Release(event_id=event_id, attempt=attempt, node=node):
@@ -216,13 +223,15 @@ def _deactivate_if_idle(draft: Draft, now: Instant, timing: Timing) -> None:
         draft.add(transitions.Deactivated(at_ms=now))
 
 
-def _advance(draft: Draft, now: Instant, timing: Timing) -> None:
+def _advance(draft: Draft, before: Scope, now: Instant, timing: Timing) -> None:
+    conclude(draft, now)
     expire(draft, now, timing)
     drop_events_of_deleted(draft, now)
     approve_by_policy(draft, now)
     while found := startable(draft.scope, now):
         event, cause = found
-        draft.add(transitions.Started(event_id=event.id, cause=cause, at_ms=now))
+        late = late_ms(before, event, cause, now)
+        draft.add(transitions.Started(event_id=event.id, cause=cause, at_ms=now, late_ms=late))
     _deactivate_if_idle(draft, now, timing)
     forget_old(draft, now, timing)
 

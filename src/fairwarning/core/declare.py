@@ -248,6 +248,8 @@ def _changed_for_driver(event: Event, before: Roster, target: Roster) -> str | N
     """Return what the driver would not recognise when asked about the started event, or None."""
     if (before.driver, before.driver_settings) != (target.driver, target.driver_settings):
         return "its driver would change"
+    if before.hooks != target.hooks:
+        return "its hooks would change"
     for name in event.resources:
         known, now = before.instances.get(name), target.instances.get(name)
         if known is not None and now is not None and known.handle != now.handle:

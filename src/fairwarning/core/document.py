@@ -15,6 +15,8 @@ _WIRE_STATUS = {Phase.SCHEDULED: "Scheduled", Phase.STARTED: "Started"}
 
 def visible_events(scope: Scope) -> tuple[Event, ...]:
     """Return the events that instances see, oldest first, so that the order never changes."""
+    if not scope.events:
+        return ()
     shown = [each for each in scope.events.values() if each.announced and each.ended_ms is None]
     shown.sort(key=lambda each: (each.created_ms, each.id))
     return tuple(shown)

@@ -10,10 +10,11 @@ failed. An attempt that was only interrupted (a node restarted) does not count a
 """
 
 from fairwarning.core import transitions
+from fairwarning.core.hook_rules import end_impact, give_up_hooks
 from fairwarning.core.instants import SECOND_MS, Instant, later
 from fairwarning.core.lifecycle import Draft
 from fairwarning.core.limits import Timing
-from fairwarning.core.model import Event, NodeId
+from fairwarning.core.model import Event, NodeId, Phase, Roster
 
 
 def hand_over(draft: Draft, node: NodeId, now: Instant, timing: Timing) -> None:
@@ -21,7 +22,7 @@ def hand_over(draft: Draft, node: NodeId, now: Instant, timing: Timing) -> None:
         work = event.work
         if work is None or work.node is not None or work.ready_ms > now:
             continue
-        attempt_until = later(now, timing.attempt_ms + event.takes_s * SECOND_MS)
+        attempt_until = later(now, _attempt_ms(event, draft.scope.roster, timing))
         draft.add(
             transitions.HandedOver(
                 event_id=event.id,
@@ -56,17 +57,25 @@ def expire(draft: Draft, now: Instant, timing: Timing) -> None:
         if work is None or work.lease_until_ms is None or work.lease_until_ms > now:
             continue
         assert work.attempt_until_ms is not None
-        if work.attempt_until_ms <= now:
-            took_s = (timing.attempt_ms + event.takes_s * SECOND_MS) // SECOND_MS
+        if work.hooks.outcome is not None and work.attempt > timing.handovers_max:
+            give_up_hooks(draft, event, now)
+        elif work.hooks.outcome is not None:
+            draft.add(transitions.AttemptLost(event_id=event.id, attempt=work.attempt, at_ms=now))
+        elif work.attempt_until_ms <= now:
+            took_s = _attempt_ms(event, draft.scope.roster, timing) // SECOND_MS
             fail_attempt(draft, event, f"no answer within {took_s} s", now, timing)
+            _free_for_hooks(draft, event, now)
         elif work.attempt >= timing.handovers_max:
             _give_up(draft, event, "every node that had it fell silent", now)
+            _free_for_hooks(draft, event, now)
         else:
             draft.add(transitions.AttemptLost(event_id=event.id, attempt=work.attempt, at_ms=now))
 
 
 def fail_attempt(draft: Draft, event: Event, reason: str, now: Instant, timing: Timing) -> None:
     assert event.work is not None
+    if event.work.hooks.outcome is not None:
+        return  # Another attempt has said how the impact went.
     failures = event.work.failures + 1
     if failures >= timing.attempts_max:
         _give_up(draft, event, reason, now)
@@ -88,12 +97,19 @@ def backoff_ms(failures: int, timing: Timing) -> int:
 
 def _give_up(draft: Draft, event: Event, reason: str, now: Instant) -> None:
     assert event.work is not None
-    attempts = event.work.attempt
-    draft.add(
-        transitions.Failed(
-            event_id=event.id, reason=f"gave up after attempt {attempts}: {reason}", at_ms=now
-        )
-    )
+    why = f"gave up after attempt {event.work.attempt}: {reason}"
+    end_impact(draft, event, Phase.FAILED, why, now)
+
+
+def _free_for_hooks(draft: Draft, event: Event, now: Instant) -> None:
+    """Take the work from a node that is silent, so that another one runs the hooks."""
+    work = draft.scope.events[event.id].work
+    if work is not None and work.hooks.outcome is not None:
+        draft.add(transitions.AttemptLost(event_id=event.id, attempt=work.attempt, at_ms=now))
+
+
+def _attempt_ms(event: Event, roster: Roster, timing: Timing) -> int:
+    return timing.attempt_ms + event.takes_s * SECOND_MS + roster.hooks.longest_ms
 
 
 def _lease_until(now: Instant, attempt_until: Instant, timing: Timing) -> Instant:

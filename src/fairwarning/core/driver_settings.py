@@ -1,7 +1,7 @@
 """These types describe the settings of a driver, so that mistakes are found when a fleet is read.
 
 The core knows the kinds of values but no driver. Each driver declares its settings beside its code
-(`drivers/`), and `boot.py` passes them to the code that reads fleets.
+(`drivers/` or a plug-in), and `boot.py` passes them to the code that reads fleets.
 """
 
 import re
@@ -20,23 +20,34 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 class SettingKind(StrEnum):
     COMMAND_LINE = "command line"
     DURATION = "duration"
+    TEXT = "text"
     URL = "URL"
     VARIABLE = "environment variable"
 
 
 class Setting(Struct, frozen=True, kw_only=True):
+    """One setting of a driver. All of it is plain data, because another process may check it."""
+
     name: str
-    kind: SettingKind
+    kind: SettingKind = SettingKind.TEXT
     is_required: bool = False
+    pattern: str = ""
+    """A regular expression that a text must match as a whole. Empty means any text."""
+    example: str = ""
+    """A value that matches the pattern. It is shown when another value does not."""
 
 
 class DriverSettings(Struct, frozen=True, kw_only=True):
     driver: str
     """The name of the driver in a fleet file."""
     settings: tuple[Setting, ...] = ()
+    unusable: str = ""
+    """Why no fleet can use the driver, and what to do: it cannot be loaded, or lacks a package."""
 
     def problem(self, given: Mapping[str, str]) -> str | None:
         """Return what is wrong with these settings, or None. The text contains no secret value."""
+        if self.unusable:
+            return f"driver {self.driver!r} cannot be used: {self.unusable}"
         known = {each.name: each for each in self.settings}
         for name in sorted(given.keys() - known.keys()):
             use = f"it knows {', '.join(sorted(known))}" if known else "it has none"
@@ -84,6 +95,8 @@ def _value_problem(setting: Setting, value: str) -> str | None:
             return f"{name} is no command line; give a program and its arguments, quotes closed"
         case SettingKind.DURATION if not parse_duration_ms(value):
             return f"{name} is no duration; write one like {DURATION_EXAMPLES}"
+        case SettingKind.TEXT if setting.pattern and not re.fullmatch(setting.pattern, value):
+            return f"{name} is not written as it must be; write it like {setting.example!r}"
         case SettingKind.URL if not is_http_url(value):
             return f"{name} is no address; give one that begins with http:// or https://"
         case SettingKind.VARIABLE if not _VARIABLE.fullmatch(value):

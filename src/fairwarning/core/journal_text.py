@@ -10,14 +10,16 @@ from typing import assert_never
 
 from msgspec.structs import replace
 
-from fairwarning.common.escape import counted, several
+from fairwarning.common.durations import human_ms
+from fairwarning.common.escape import counted, one_line, several
 from fairwarning.core import transitions
-from fairwarning.core.instants import Instant, to_datetime
-from fairwarning.core.model import Actor, Event, EventType, OperationKind, StartCause
+from fairwarning.core.instants import SECOND_MS, Instant, to_datetime
+from fairwarning.core.model import Actor, Event, EventType, OperationKind, Phase, StartCause
 from fairwarning.core.transitions import EventTransition, RosterTransition, Transition
 
 HIDDEN = "…"
 NAMES_SAID_MAX = 5  # A line of the history must stay readable.
+OUTPUT_SAID_CHARS_MAX = 200  # As above. The whole output is in the data of the line.
 _CAUSES = {
     StartCause.APPROVED: "approved",
     StartCause.DUE: "its time had come",
@@ -69,8 +71,9 @@ def _of_event(transition: EventTransition) -> str:
             return f"seen for the first time, by {name}"
         case transitions.Drained(name=name):
             return f"{name} is drained"
-        case transitions.Started(cause=cause):
-            return f"started ({_CAUSES[cause]})"
+        case transitions.Started(cause=cause, late_ms=late):
+            said = f"started {late // SECOND_MS} s late" if late else "started"
+            return f"{said} ({_CAUSES[cause]})"
         case transitions.Cancelled(reason=reason, replaced_by=replacement):
             place = "" if replacement is None else f"; {replacement} takes its place"
             return f"{_because('cancelled', reason)}{place}"
@@ -83,12 +86,29 @@ def _of_event(transition: EventTransition) -> str:
         case transitions.AttemptFailed(attempt=attempt, reason=reason, retry_ms=retry):
             again = f"to be tried again at {in_words(retry)}"
             return f"{_because(f'attempt {attempt} failed', reason)}; {again}"
+        case transitions.HookFinished():
+            return _hook(transition)
+        case transitions.ImpactEnded(outcome=Phase.COMPLETED):
+            return "the driver has completed the impact; the hooks after it follow"
+        case transitions.ImpactEnded(reason=reason):
+            return f"{_because('the impact has failed', reason)}; the hooks after it follow"
         case transitions.Completed():
             return "completed"
         case transitions.Failed(reason=reason):
             return _because("failed", reason)
         case _:
             assert_never(transition)
+
+
+def _hook(transition: transitions.HookFinished) -> str:
+    what = f"hook {transition.stage} {transition.number} ({transition.name})"
+    how = "done" if transition.is_done else "failed"
+    tries = f" on try {transition.tries}" if transition.tries > 1 else ""
+    said = one_line(transition.output)
+    if len(said) > OUTPUT_SAID_CHARS_MAX:
+        said = f"{HIDDEN}{said[-OUTPUT_SAID_CHARS_MAX:]}"
+    output = f"; output: {said}" if said else ""
+    return f"{what} {how}{tries}: {transition.result}, after {human_ms(transition.took_ms)}{output}"
 
 
 def _of_roster(transition: RosterTransition) -> str:
@@ -142,11 +162,14 @@ def _instances(names: Sequence[str]) -> str:
 
 
 def without_secrets(transition: Transition) -> Transition:
-    """Return the transition without driver settings and unknown bodies, which may have secrets."""
+    """Return the transition without settings of drivers, arguments and addresses of hooks, and
+    unknown bodies, because these may contain secrets.
+    """
     if isinstance(transition, transitions.Unknown):
         return replace(transition, body=HIDDEN)
     if not isinstance(transition, transitions.RosterDeclared):
         return transition
     roster = transition.roster
     hidden = dict.fromkeys(roster.driver_settings, HIDDEN)
-    return transitions.RosterDeclared(roster=replace(roster, driver_settings=hidden))
+    hooks = roster.hooks.without_secrets
+    return transitions.RosterDeclared(roster=replace(roster, driver_settings=hidden, hooks=hooks))

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from fairwarning.core import transitions
 from fairwarning.core.deleting import stayers
+from fairwarning.core.hooks import HookStage
 from fairwarning.core.instants import Instant
 from fairwarning.core.model import (
     Approval,
@@ -42,6 +43,8 @@ LEGAL: Mapping[Phase | None, Mapping[type[EventTransition], Phase]] = {
         transitions.LeaseRenewed: Phase.STARTED,
         transitions.AttemptLost: Phase.STARTED,
         transitions.AttemptFailed: Phase.STARTED,
+        transitions.HookFinished: Phase.STARTED,
+        transitions.ImpactEnded: Phase.STARTED,
         transitions.Completed: Phase.COMPLETED,
         transitions.Failed: Phase.FAILED,
     },
@@ -119,6 +122,11 @@ def _changed(event: Event, transition: EventTransition) -> Event:
         case transitions.AttemptFailed(retry_ms=at):
             failed = replace(_work(event), failures=_work(event).failures + 1)
             return replace(event, work=_freed(failed, at))
+        case transitions.HookFinished():
+            return replace(event, work=_counted(_work(event), transition))
+        case transitions.ImpactEnded(outcome=outcome, reason=reason):
+            hooks = replace(_work(event).hooks, outcome=outcome, reason=reason)
+            return replace(event, work=replace(_work(event), hooks=hooks))
         case transitions.Completed(at_ms=at):
             return replace(event, ended_ms=at, work=None)
         case transitions.Failed(reason=reason, at_ms=at):
@@ -143,7 +151,16 @@ def _handed(event: Event, transition: transitions.HandedOver) -> Work:
 
 
 def _freed(work: Work, ready_ms: Instant) -> Work:
-    return Work(attempt=work.attempt, failures=work.failures, ready_ms=ready_ms)
+    return Work(attempt=work.attempt, failures=work.failures, ready_ms=ready_ms, hooks=work.hooks)
+
+
+def _counted(work: Work, transition: transitions.HookFinished) -> Work:
+    number, hooks = transition.number, work.hooks
+    if transition.stage is HookStage.BEFORE:
+        counted = replace(hooks, before=number, ready_ms=transition.at_ms)
+    else:
+        counted = replace(hooks, after=number)
+    return replace(work, hooks=counted)
 
 
 def _forget(scope: Scope, transition: transitions.Forgotten) -> Scope:

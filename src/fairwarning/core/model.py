@@ -9,6 +9,7 @@ from typing import NewType
 
 from msgspec import Struct
 
+from fairwarning.core.hooks import Hooks, HookStage
 from fairwarning.core.instants import Instant
 
 ScopeId = NewType("ScopeId", str)
@@ -174,6 +175,8 @@ class Roster(Struct, frozen=True, kw_only=True):
     driver: str = "simulated"
     driver_settings: Mapping[str, str] = {}
     """The settings of the driver. Each driver documents its own settings."""
+    hooks: Hooks = Hooks()
+    """What is called before and after each impact."""
     origin: str = "api"
     """Who declared the roster. A fleet file may remove it only if this is `file` or `starter`."""
     update_domains: int = 1
@@ -228,6 +231,21 @@ class Sight(Struct, frozen=True, kw_only=True):
     at_ms: Instant
 
 
+class HookProgress(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How many hooks of an event have ended, and how its impact went if it is over."""
+
+    before: int = 0
+    after: int = 0
+    ready_ms: Instant | None = None
+    """When the last hook before the impact ended."""
+    outcome: Phase | None = None
+    """COMPLETED or FAILED if the impact is over and hooks after it are to run. Else None."""
+    reason: str = ""
+
+    def counted(self, stage: HookStage) -> int:
+        return self.before if stage is HookStage.BEFORE else self.after
+
+
 class Work(Struct, frozen=True, kw_only=True):
     """The driver work of a started event: the attempt, the node that has it, and until when."""
 
@@ -238,6 +256,7 @@ class Work(Struct, frozen=True, kw_only=True):
     ready_ms: Instant
     lease_until_ms: Instant | None = None
     attempt_until_ms: Instant | None = None
+    hooks: HookProgress = HookProgress()
 
 
 class Event(Struct, frozen=True, kw_only=True):

@@ -18,13 +18,16 @@ Known = Mapping[InstanceName, Instance]
 
 
 def placed_roster(
-    resource: VirtualMachine | AvailabilitySet | CloudService, before: Roster
+    resource: VirtualMachine | AvailabilitySet | CloudService,
+    before: Roster,
+    expanded: Roster | None = None,
 ) -> Roster:
     """Return the roster to declare for the resource, if its roster is `before` now. Raises Refused
     if the resource breaks a rule. For scale sets use `scale_sets.py`.
+
+    `expanded` is the roster that `expand` makes of the resource, if the caller has it already.
     """
-    (scope,) = expand(resource)
-    roster = scope.roster
+    roster = expand(resource)[0].roster if expanded is None else expanded
     known = {each.name: each for each in before.live}
     instances: Sequence[Instance] = roster.live
     members: Sequence[Member] = ()

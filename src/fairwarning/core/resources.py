@@ -10,6 +10,7 @@ from enum import StrEnum
 from hashlib import sha256
 from itertools import count
 
+from fairwarning.core.hooks import Hooks
 from fairwarning.core.limits import SCOPE_INSTANCES_MAX
 from fairwarning.core.model import (
     EvictionPolicy,
@@ -38,7 +39,7 @@ _BASE36 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where a resource is, which driver it has, and whether it is only a test."""
+    """Where a resource is, which driver and hooks it has, and whether it is only a test."""
 
     subscription: str = DEFAULT_SUBSCRIPTION
     resource_group: str = DEFAULT_RESOURCE_GROUP
@@ -46,6 +47,7 @@ class Place:
     test: bool = False
     driver: str = "simulated"
     driver_settings: Mapping[str, str] = field(default_factory=dict)
+    hooks: Hooks = field(default_factory=Hooks)
     origin: str = "api"
     left_out: frozenset[str] = frozenset()
     """The keys of a fleet file that the declaration of the resource does not set."""
@@ -53,6 +55,10 @@ class Place:
     @property
     def says_driver(self) -> bool:
         return "driver" not in self.left_out
+
+    @property
+    def says_hooks(self) -> bool:
+        return "hooks" not in self.left_out
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -326,6 +332,7 @@ def _scope(
         test=place.test,
         driver=place.driver,
         driver_settings=place.driver_settings,
+        hooks=place.hooks,
         origin=place.origin,
         update_domains=domains[0],
         fault_domains=domains[1],

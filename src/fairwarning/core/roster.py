@@ -3,6 +3,7 @@
 import ipaddress
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 
 from msgspec.structs import replace
 
@@ -23,6 +24,9 @@ from fairwarning.core.model import (
 from fairwarning.core.new_events import find_instance
 from fairwarning.core.refusals import Code, Refused
 
+ADDRESSES_CACHED_MAX = 4_096
+"""A plan checks each address several times, soon after one another."""
+PLACES_CACHED_MAX = 256  # Most resources of a fleet are in a few places.
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,62}[A-Za-z0-9_])?")
 _PLACE = re.compile(r"[A-Za-z0-9_.()-]{0,89}[A-Za-z0-9_()-]")
 
@@ -168,16 +172,17 @@ def refuse_roster(scope_id: ScopeId, roster: Roster) -> None:
     refuse_place("resource group", roster.resource_group)
     refuse_place("location", roster.location)
     notice.refuse_lowered_notice(roster.policy, test=roster.test)
+    live = roster.live
     if (roster.model.terminate_notice_ms, roster.model.reimage_notice_ms) != (None, None):
         _refuse_model(scope_id, roster.kind)
-        _refuse_notices(roster.model, roster.live)
+        _refuse_notices(roster.model, live)
     room = _room(roster.kind)
-    if len(roster.live) > room:
+    if len(live) > room:
         raise Refused(
             Code.SCOPE_FULL,
-            f"{scope_id} has {len(roster.live)} instances; a {roster.kind} holds at most {room}",
+            f"{scope_id} has {len(live)} instances; a {roster.kind} holds at most {room}",
         )
-    for instance in roster.live:
+    for instance in live:
         refuse_instance(instance)
         _refuse_domains(roster, instance)
         _refuse_unnumbered(roster, instance.name)
@@ -187,6 +192,7 @@ def _room(kind: ScopeKind) -> int:
     return 1 if kind is ScopeKind.VM else limits.SCOPE_INSTANCES_MAX
 
 
+@lru_cache(PLACES_CACHED_MAX)
 def refuse_place(what: str, text: str) -> None:
     """Raise Refused if a part of a scope's id (`what`) has a forbidden character, like a slash."""
     if not _PLACE.fullmatch(text):
@@ -246,6 +252,7 @@ def refuse_flexible_name(name: str) -> None:
         )
 
 
+@lru_cache(ADDRESSES_CACHED_MAX)
 def refuse_address(text: str) -> None:
     """Raise Refused if the text is not a canonical IP address, so that equal addresses are equal
     texts.

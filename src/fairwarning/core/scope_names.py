@@ -1,6 +1,6 @@
 """Says which scope a short name means, and how one of several instances of a name is called."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from fairwarning.core.model import ScopeId
 
@@ -31,3 +31,23 @@ def short_name(id: ScopeId, others: Collection[ScopeId]) -> str:
         if not any(is_meant(other, name) for other in others if other != id):
             return name
     return id
+
+
+def by_resource(ids: Iterable[ScopeId]) -> Mapping[str, Sequence[ScopeId]]:
+    """Return the ids of all resources in order, each with its scopes."""
+    found: dict[str, list[ScopeId]] = {}
+    for id in sorted(ids):
+        found.setdefault(resource_of(id), []).append(id)
+    for groups in found.values():
+        # The tenth placement group comes after the second.
+        groups.sort(key=len)
+    return dict(sorted(found.items()))
+
+
+def by_last_parts(ids: Iterable[ScopeId]) -> dict[str, list[ScopeId]]:
+    """Return the scopes by each of the last two parts of their ids."""
+    found: dict[str, list[ScopeId]] = {}
+    for id in ids:
+        for part in id.split("/")[-2:]:
+            found.setdefault(part, []).append(id)
+    return found

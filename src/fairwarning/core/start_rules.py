@@ -15,6 +15,9 @@ from fairwarning.core.journal_text import in_words, listed
 from fairwarning.core.limits import Timing
 from fairwarning.core.model import Event, EventType, Phase, Power, Scope, Source, StartCause
 
+LATE_MS = 1_000
+"""An event that could have started longer ago than this was started late."""
+
 
 def start_cause(event: Event, now: Instant) -> StartCause | None:
     """Return why the event may start, or None if it must wait for an approval or its time."""
@@ -91,6 +94,16 @@ def startable(scope: Scope, now: Instant) -> tuple[Event, StartCause] | None:
         if cause and not is_blocked(scope, event) and not is_held(scope, event, now):
             return event, cause
     return None
+
+
+def late_ms(before: Scope, event: Event, cause: StartCause, now: Instant) -> int:
+    """Return how late an event is started, or 0 if it is on time. `before` is the scope before the
+    command. If the event was blocked there, it could not start earlier, and so it is not late.
+    """
+    if cause is not StartCause.DUE or event.id not in before.events or is_blocked(before, event):
+        return 0
+    late = now - event.not_before_ms
+    return late if late > LATE_MS else 0
 
 
 def next_deadline(scope: Scope, timing: Timing) -> Instant | None:

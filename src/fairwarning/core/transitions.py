@@ -2,6 +2,7 @@
 
 from msgspec import Struct
 
+from fairwarning.core.hooks import HookStage
 from fairwarning.core.instants import Instant
 from fairwarning.core.model import (
     Actor,
@@ -11,6 +12,7 @@ from fairwarning.core.model import (
     InstanceName,
     Model,
     NodeId,
+    Phase,
     Policy,
     Power,
     Roster,
@@ -52,6 +54,10 @@ class Started(Struct, frozen=True, kw_only=True):
     event_id: EventId
     cause: StartCause
     at_ms: Instant
+    late_ms: int = 0
+    """How long ago the event could have started, because no engine could do it then. It is 0 if it
+    started on time (`core/start_rules.py`, `LATE_MS`).
+    """
 
 
 class Cancelled(Struct, frozen=True, kw_only=True):
@@ -89,6 +95,33 @@ class AttemptFailed(Struct, frozen=True, kw_only=True):
     attempt: int
     reason: str
     retry_ms: Instant
+
+
+class HookFinished(Struct, frozen=True, kw_only=True):
+    """A hook of the operator has ended, well or not."""
+
+    event_id: EventId
+    attempt: int
+    stage: HookStage
+    number: int
+    """The place of the hook in the list of its stage, from 1 on."""
+    name: str
+    is_done: bool
+    tries: int
+    took_ms: int
+    result: str
+    output: str
+    at_ms: Instant
+
+
+class ImpactEnded(Struct, frozen=True, kw_only=True):
+    """The driver has nothing more to do, and hooks after the impact are to run."""
+
+    event_id: EventId
+    outcome: Phase
+    """COMPLETED or FAILED. The event ends so when the hooks have ended."""
+    reason: str
+    at_ms: Instant
 
 
 class Completed(Struct, frozen=True, kw_only=True):
@@ -185,7 +218,7 @@ class Forgotten(Struct, frozen=True, kw_only=True):
 
 EventTransition = (
     Scheduled | Approved | Seen | Drained | Started | Cancelled | HandedOver | LeaseRenewed |
-    AttemptLost | AttemptFailed | Completed | Failed
+    AttemptLost | AttemptFailed | HookFinished | ImpactEnded | Completed | Failed
 )  # fmt: skip
 RosterTransition = (
     InstancesAdded | InstanceDeleted | PowerChanged | ModelChanged | InstancesUpgraded |

@@ -17,9 +17,10 @@ class Action(StrEnum):
     FIND = "find"
 
 
-def order_json(order: Order, action: Action) -> bytes:
+def order_json(order: Order, action: str, **more: object) -> bytes:
     value = {
         "action": action,
+        **more,
         "key": order.key,
         "attempt": order.attempt,
         "node": order.node,

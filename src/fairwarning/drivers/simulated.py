@@ -5,11 +5,13 @@ says. Its end is computed from the order alone, so a restart of the server does 
 """
 
 from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 
 from fairwarning.core.driver_settings import DriverSettings
 from fairwarning.core.instants import SECOND_MS, Instant, later
 from fairwarning.core.model import EventType, InstanceName
+from fairwarning.drivers.check_target import CheckTarget
 from fairwarning.engine.protocols import Alarm, Clock, DriverFailed, Found, Lease, Order
 
 UNKNOWN_DURATION_S: Mapping[EventType, int] = {
@@ -35,9 +37,15 @@ class Trouble:
 
 
 class SimulatedDriver:
+    SETTINGS = SETTINGS
+
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._troubles: dict[InstanceName, Trouble] = {}
+
+    @classmethod
+    def check_target(cls, settings: Mapping[str, str]) -> AbstractAsyncContextManager[CheckTarget]:
+        return nullcontext(CheckTarget(settings=settings, handles=("one", "two"), acts=False))
 
     def fail(self, name: InstanceName, times: int) -> None:
         self._troubles[name] = Trouble(fails=times)
@@ -53,7 +61,7 @@ class SimulatedDriver:
             return Found.UNKNOWN
         return Found.DONE if self._clock.now() >= _ends_ms(order) else Found.RUNNING
 
-    async def carry_out(self, order: Order, alarm: Alarm, lease: Lease) -> None:
+    async def do(self, order: Order, alarm: Alarm, lease: Lease) -> None:
         found = self._trouble(order)
         if found is not None:
             await self._go_wrong(*found, alarm)

@@ -21,8 +21,8 @@ class TooManyFaults(Exception):
 class NoFaultsHere(Exception):
     def __init__(self) -> None:
         super().__init__(
-            "this server has workers, and faults need one process that counts what they strike; "
-            "start a server without --workers to rehearse"
+            "instances ask other processes than this one, and faults need one process that counts "
+            "what they strike; start a server without --workers and --role to rehearse"
         )
 
 
@@ -36,8 +36,8 @@ class Faults:
         self._listeners: list[Callable[[Sequence[Fault]], None]] = []
         self.struck: dict[str, int] = {}
         """How many requests each kind of fault has struck since the start."""
-        self.has_workers = False
-        """Whether other processes answer the requests, so that no fault can be set."""
+        self.are_elsewhere = False
+        """Whether other processes answer all requests, so that no fault can be set here."""
 
     def listen(self, listener: Callable[[Sequence[Fault]], None]) -> None:
         """Call the listener with the list of faults, now and whenever the list may have changed."""
@@ -45,7 +45,7 @@ class Faults:
         listener([*self._set.values()])
 
     def set(self, fault: Fault) -> Fault:
-        if self.has_workers:
+        if self.are_elsewhere:
             raise NoFaultsHere
         self._sweep()
         if len(self._set) >= FAULTS_MAX:

@@ -7,7 +7,7 @@ no owner here, because an answer to the wrong instance would break isolation. Th
 both scopes again. When one gives the address up, the other is the owner.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from fairwarning.core.model import InstanceName, ScopeId
 from fairwarning.engine.scope_view import Member
@@ -35,14 +35,16 @@ class AddressIndex:
             self._claims[scope_id] = addresses
         else:
             self._claims.pop(scope_id, None)
-        for address in before.keys() - addresses.keys():
-            self._release(scope_id, address)
+        if before:
+            for address in before.keys() - addresses.keys():
+                self._release(scope_id, address)
         rivals: set[ScopeId] = set()
         for address in addresses:
-            rivals |= self._take(scope_id, address)
-        return rivals - {scope_id}
+            rivals.update(self._take(scope_id, address))
+        rivals.discard(scope_id)
+        return rivals
 
-    def _take(self, scope_id: ScopeId, address: str) -> set[ScopeId]:
+    def _take(self, scope_id: ScopeId, address: str) -> Collection[ScopeId]:
         claimants = self._contested.get(address)
         if claimants is not None:
             claimants.add(scope_id)
@@ -53,7 +55,7 @@ class AddressIndex:
             self._contested[address] = {owner.view.scope_id, scope_id}
             return self._contested[address]
         self._give(address, scope_id)
-        return set()
+        return ()
 
     def _release(self, scope_id: ScopeId, address: str) -> None:
         claimants = self._contested.get(address)

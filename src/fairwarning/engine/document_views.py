@@ -25,11 +25,13 @@ from collections.abc import (
 from itertools import count, islice
 from typing import NamedTuple
 
+from fairwarning.common.collection_pause import paused_collections
 from fairwarning.core.commands import BeginAnew
 from fairwarning.core.model import InstanceName, Roster, Scope, ScopeId
 from fairwarning.core.refusals import Refused
-from fairwarning.core.scope_names import resource_of
+from fairwarning.core.scope_names import by_last_parts, by_resource
 from fairwarning.engine.address_index import AddressIndex
+from fairwarning.engine.packed_rosters import PackedRosters
 from fairwarning.engine.protocols import DocumentStore, Entry, Receipt, Signal, StoreDown
 from fairwarning.engine.rereads import Rereads, batches
 from fairwarning.engine.scope_view import Member, View
@@ -71,6 +73,8 @@ class Views:
         """The deleted instances that each roster still contains, if it contains any."""
         self._empty_sets: set[ScopeId] = set()
         """The placement groups without instances of scale sets that nobody removed."""
+        self.rosters = PackedRosters()
+        """What instances may ask about themselves."""
         self._rereads = Rereads(self._read)
         self._called: dict[str, list[ScopeId]] = {}
         self._called_at = -1
@@ -94,12 +98,15 @@ class Views:
     async def load(self) -> None:
         """Read all scopes, at the start or after some changes may have been missed."""
         doubtful: list[ScopeId] = []
-        async for page in self._stored(PAGE_SCOPES_MAX):
-            for scope in page:
-                view = self._views.get(scope.id)
-                if view is not None and scope.revision <= view.revision and not view.is_of(scope):
-                    doubtful.append(scope.id)
-                await self._take(scope, self._era)
+        with paused_collections():
+            async for page in self._stored(PAGE_SCOPES_MAX):
+                for scope in page:
+                    if (view := self._views.get(scope.id)) is None:
+                        self._accept(scope)
+                        continue
+                    if scope.revision <= view.revision and not view.is_of(scope):
+                        doubtful.append(scope.id)
+                    await self._take(scope, self._era)
         # Each is either newer here than in the page, or the store has stepped back.
         await self.refresh(*doubtful)
 
@@ -258,6 +265,7 @@ class Views:
             return False
         view.era, view.is_test = self._era, scope.roster.test
         self._enrol(view, scope.roster)
+        self.rosters.put(scope.id, scope.roster)
         view.put(scope, is_same_past=is_same_past)
         self.on_shown(scope)
         return True
@@ -306,7 +314,7 @@ class Views:
         """Return the scopes whose id ends with this name, or with it and a placement group."""
         if self._called_at != self.generation:
             self._called_at = self.generation
-            self._called = _by_last_parts(self.ids())
+            self._called = by_last_parts(self.ids())
         return self._called.get(last, ())
 
     async def resources(self) -> Mapping[str, Sequence[ScopeId]]:
@@ -314,7 +322,7 @@ class Views:
         if self._resources_at != self.generation:
             at = self.generation
             # In a thread, because 100,000 scopes take 0.2 s, and polls must not wait for that.
-            self._resources = await asyncio.to_thread(_by_resource, self.ids())
+            self._resources = await asyncio.to_thread(by_resource, self.ids())
             self._resources_at = at
         return self._resources
 
@@ -410,7 +418,7 @@ class Views:
         instances = roster.live
         live = {each.name for each in instances}
         self._note_deleted(view.scope_id, roster, live)
-        self._note_empty_set(view.scope_id, is_empty=roster.is_standing and not live)
+        self._note_empty_set(view.scope_id, is_empty=not live and roster.is_standing)
         addresses = {a: each.name for each in instances for a in each.addresses}
         if live == known.keys() and addresses == self._addresses.claims_of(view.scope_id):
             return
@@ -425,7 +433,8 @@ class Views:
         gone = known.keys() - live
         for name in sorted(live - known.keys()):
             member = known[name] = Member(name, view)
-            self._add_name(member)
+            if self._by_name.setdefault(name, member) is not member:
+                self._share_name(member)
         rivals = self._addresses.claim(view.scope_id, addresses)
         for name in sorted(gone):
             self._retire(known.pop(name))
@@ -444,6 +453,7 @@ class Views:
         self._change_members(view, set(), {})
         del self._views[view.scope_id]
         del self._members[view.scope_id]
+        self.rosters.remove(view.scope_id)
         self._deleted.pop(view.scope_id, None)
         self._empty_sets.discard(view.scope_id)
 
@@ -463,15 +473,10 @@ class Views:
         else:
             self._deleted.pop(id, None)
 
-    def _add_name(self, member: Member) -> None:
-        """Add a name. Most names are unique, so most entries are a member and not a list."""
-        others = self._by_name.get(member.name)
-        if others is None:
-            self._by_name[member.name] = member
-        elif isinstance(others, list):
-            others.append(member)
-        else:
-            self._by_name[member.name] = [others, member]
+    def _share_name(self, member: Member) -> None:
+        """Add a member whose name others have too. A name that only one has is no list."""
+        shared = self._by_name[member.name] = self.by_name(member.name)
+        shared.append(member)
 
     def _retire(self, member: Member) -> None:
         member.is_live = False
@@ -480,21 +485,3 @@ class Views:
             self._by_name[member.name] = rest
         else:
             del self._by_name[member.name]
-
-
-def _by_resource(ids: Iterable[ScopeId]) -> Mapping[str, Sequence[ScopeId]]:
-    found: dict[str, list[ScopeId]] = {}
-    for id in sorted(ids):
-        found.setdefault(resource_of(id), []).append(id)
-    for groups in found.values():
-        # The tenth placement group comes after the second.
-        groups.sort(key=len)
-    return dict(sorted(found.items()))
-
-
-def _by_last_parts(ids: Iterable[ScopeId]) -> dict[str, list[ScopeId]]:
-    found: dict[str, list[ScopeId]] = {}
-    for id in ids:
-        for part in id.split("/")[-2:]:
-            found.setdefault(part, []).append(id)
-    return found

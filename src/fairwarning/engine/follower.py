@@ -133,6 +133,13 @@ class Follower:
         await self._reader.begin_at_end(REMEMBERED_AT_START)
 
     @property
+    def age_s(self) -> float:
+        """How many seconds ago the whole journal was read. A scope that cannot be read for another
+        reason than an outage does not count.
+        """
+        return _now_s() - self._true_s
+
+    @property
     def lag_s(self) -> float:
         return _now_s() - min(self._true_s, self._views.behind_since_s)
 
@@ -222,7 +229,8 @@ class Follower:
         if not page:
             await self._prove()
         if len(page) < PAGE_ENTRIES_MAX and not self._views.is_reloading:
-            self._true_s = self._looked_s
+            # The first look has none before it. Then the views are as old as the start.
+            self._true_s = max(self._true_s, self._looked_s)
         if self._views.contradicted:
             await self._follow(self._reader.last, ())
             return True

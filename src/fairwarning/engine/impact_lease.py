@@ -11,9 +11,9 @@ from collections.abc import Awaitable, Callable
 
 from msgspec.structs import replace
 
-from fairwarning.core.commands import Command, Release, RenewLease
+from fairwarning.core.commands import Command, Release, RenewLease, ReportHook
 from fairwarning.core.limits import Timing
-from fairwarning.core.model import ScopeId, Work
+from fairwarning.core.model import HookProgress, NodeId, ScopeId, Work
 from fairwarning.core.refusals import Refused
 from fairwarning.engine.protocols import Alarm, Clock, LeaseLost, Order, Receipt, StoreDown
 
@@ -30,7 +30,7 @@ class Lease:
     def __init__(
         self,
         order: Order,
-        failures: int,
+        work: Work,
         until_ms: int,
         clock: Clock,
         submit: Submit,
@@ -39,7 +39,9 @@ class Lease:
         self.order = order
         self.attempt = order.attempt
         self._node = order.node
-        self._failures = failures
+        self._failures = work.failures
+        self.progress: HookProgress = work.hooks
+        """The hooks that have ended, as far as this node knows."""
         self.is_over = False
         """Whether the call of the driver has ended or was cancelled."""
         self._until_ms = until_ms
@@ -54,6 +56,9 @@ class Lease:
         """Return whether the driver call that is running here also serves this attempt."""
         if self.is_over:
             return False
+        if (work.hooks.outcome is None) != (self.progress.outcome is None):
+            # The impact is over, and this call does not know of it. Only hooks are left.
+            return False
         # The node got another name when the store stepped back. Its calls went on.
         is_renamed = work.node != self._node
         # The lease ended while the store was down. No other node had the work since, and it has
@@ -67,6 +72,27 @@ class Lease:
         assert work.lease_until_ms is not None
         self.attempt, self._node, self._failures = work.attempt, work.node, work.failures
         self._until_ms, self._stored_until_ms = until_ms, work.lease_until_ms
+
+    @property
+    def node(self) -> NodeId:
+        return self._node
+
+    def as_holder(self, report: ReportHook) -> ReportHook:
+        """Return the report under the attempt and the name that this node has now."""
+        return replace(report, attempt=self.attempt, node=self._node)
+
+    def work_in(self, receipt: Receipt) -> Work | None:
+        """Return the work after this commit if this node has it then. Else None."""
+        # The event may have left the scope, if this commit has ended it.
+        event = receipt.scope.events.get(self.order.key)
+        work = None if event is None else event.work
+        if work is None or (work.attempt, work.node) != (self.attempt, self._node):
+            return None
+        return work
+
+    def begin_impact(self, progress: HookProgress) -> None:
+        """Let the impact begin when the hooks before it have ended."""
+        self.order = replace(self.order, started_ms=progress.ready_ms or self.order.started_ms)
 
     def renewed_order(self) -> Order:
         """Return the order with the end of the lease after the last renewal."""
@@ -105,11 +131,9 @@ class Lease:
             if (attempt, node) != (self.attempt, self._node):
                 return None
             raise LeaseLost(str(refused)) from None
-        # The event may have left the scope, if this commit has ended it.
-        event = receipt.scope.events.get(order.key)
-        work = None if event is None else event.work
         # The outbox has handled this receipt already, and may have extended the lease.
-        if work is not None and (work.attempt, work.node) == (self.attempt, self._node):
+        work = self.work_in(receipt)
+        if work is not None:
             assert work.lease_until_ms is not None
             self._stored_until_ms = work.lease_until_ms
             self._until_ms = known_until_ms(receipt, work, began_ms)

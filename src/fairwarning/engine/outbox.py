@@ -8,24 +8,40 @@ If the node has lost the work, the driver call is cancelled without a report.
 Receipts may come late and in any order. A receipt that is older than the newest known revision of
 its scope is ignored, so an attempt that has ended never looks new again.
 
+Hooks before the impact run in the same call, and hooks after it when its outcome is stored
+(`impact_hooks.py`). The lease is renewed meanwhile, too.
+
 An answer of the store may also come after the lease has ended. So a driver is called only while the
 lease is known to hold for some more time (`impact_lease.py`).
 """
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
 
 from msgspec.structs import replace
 
 from fairwarning.core.commands import ReportDone, ReportFailure
+from fairwarning.core.hooks import HookStage
 from fairwarning.core.limits import Timing
-from fairwarning.core.model import Event, EventId, NodeId, Scope, ScopeId, Work
+from fairwarning.core.model import (
+    Event,
+    EventId,
+    HookProgress,
+    NodeId,
+    Roster,
+    Scope,
+    ScopeId,
+    Work,
+)
 from fairwarning.core.refusals import Refused
+from fairwarning.engine.impact_hooks import ImpactHooks, RunHook
 from fairwarning.engine.impact_lease import RETRY_PAUSE_MS, Lease, Submit, known_until_ms
 from fairwarning.engine.protocols import (
     Alarm,
     Clock,
+    Driver,
     DriverFailed,
     Drivers,
     Found,
@@ -37,16 +53,25 @@ from fairwarning.engine.protocols import (
 
 REASON_CHARS_MAX = 500  # The reason is kept in the scope and in the journal.
 
+T = TypeVar("T")
 Report = ReportDone | ReportFailure
 _log = logging.getLogger(__name__)
 
 
 class Outbox:
     def __init__(
-        self, *, clock: Clock, drivers: Drivers, submit: Submit, node: NodeId, timing: Timing
+        self,
+        *,
+        clock: Clock,
+        drivers: Drivers,
+        run_hook: RunHook,
+        submit: Submit,
+        node: NodeId,
+        timing: Timing,
     ) -> None:
         self._clock = clock
         self._drivers = drivers
+        self._hooks = ImpactHooks(clock=clock, submit=submit, run=run_hook)
         self._submit = submit
         self._node = node
         self._timing = timing
@@ -109,12 +134,12 @@ class Outbox:
                 lease.extend(work, until_ms)
                 return
         order = _order(scope, event, work, may_be_under_way=may_be_under_way)
-        lease = Lease(order, work.failures, until_ms, self._clock, self._submit, self._timing)
+        lease = Lease(order, work, until_ms, self._clock, self._submit, self._timing)
         if self._is_closed:
             self._left.append(lease)
             return
         alarm = self._clock.alarm()
-        run = self._run(scope.roster.driver, lease, alarm, list(earlier))
+        run = self._run(scope.roster, lease, alarm, list(earlier))
         task = asyncio.create_task(run, name=f"impact {order.key}")
         self._tasks[task] = lease
         task.add_done_callback(self._forget)
@@ -143,42 +168,86 @@ class Outbox:
             _log.error("impact broke off; its lease will run out", exc_info=error)
 
     async def _run(
-        self, driver: str, lease: Lease, alarm: Alarm, earlier: Sequence[asyncio.Task[None]]
+        self, roster: Roster, lease: Lease, alarm: Alarm, earlier: Sequence[asyncio.Task[None]]
     ) -> None:
         """Carry out the impact, after `earlier` attempts that are running here were cancelled."""
         for task in earlier:
             task.cancel()
         if earlier:
             await asyncio.gather(*earlier, return_exceptions=True)
-        own = self._clock.alarm()
-        job = asyncio.create_task(
-            self._attempt(driver, lease, own, alarm), name=f"driver {lease.order.key}"
-        )
-        job.add_done_callback(lambda _: own.close())
+        progress: HookProgress | None = lease.progress
         try:
-            report = await self._report_of(job, lease, alarm)
-            if report is not None:
-                await self._report(lease, report, alarm)
+            if lease.progress.outcome is None:
+                progress = await self._impact(roster, lease, alarm)
+            if progress is not None and progress.outcome is not None:
+                lease.progress = progress
+                await self._kept(lambda own: self._after(roster, lease, own), lease, alarm)
         finally:
             lease.is_over = True
+
+    async def _impact(self, roster: Roster, lease: Lease, alarm: Alarm) -> HookProgress | None:
+        """Return what is stored when the impact is over. None means that no hook is left to run, or
+        that this node no longer has the work.
+        """
+        ended: Report | HookProgress | None
+        ended = await self._kept(lambda own: self._attempt(roster, lease, own), lease, alarm)
+        if ended is None or isinstance(ended, HookProgress):
+            return ended
+        work = await self._report(lease, ended, alarm)
+        return None if work is None else work.hooks
+
+    async def _kept(
+        self, call: Callable[[Alarm], Awaitable[T | None]], lease: Lease, alarm: Alarm
+    ) -> T | None:
+        """Make the call and renew the lease until it ends. Return its result, or None if the lease
+        is lost.
+        """
+        own = self._clock.alarm()
+
+        async def run() -> T | None:
+            try:
+                return await call(own)
+            finally:
+                # Ring before the alarm closes, or a virtual clock could find everybody asleep.
+                alarm.ring()
+
+        job = asyncio.create_task(run(), name=f"driver {lease.order.key}")
+        job.add_done_callback(lambda _: own.close())
+        try:
+            return await self._result_of(job, lease, alarm)
+        finally:
             if not job.done():
+                lease.is_over = True
                 job.cancel()
                 await asyncio.gather(job, return_exceptions=True)
 
-    async def _attempt(self, name: str, lease: Lease, alarm: Alarm, keeper: Alarm) -> Report | None:
-        """Call the driver and return its report, or None if this node no longer has the work."""
-        order = lease.order
+    async def _attempt(
+        self, roster: Roster, lease: Lease, alarm: Alarm
+    ) -> Report | HookProgress | None:
+        """Call the hooks and the driver, and return the driver's report. Return what is stored if
+        the hooks have ended the event, or None if this node no longer has the work.
+        """
+        order, name = lease.order, roster.driver
         try:
             driver = self._drivers.get(name)
             if driver is None:
                 raise DriverFailed(f"no driver is called {name!r}; add one, or change the fleet")
             await lease.confirm(alarm)
+            if await self._has_hooks_left(roster, driver, lease):
+                progress = await self._hooks.run(
+                    HookStage.BEFORE, roster.hooks.before, lease, alarm
+                )
+                if progress is None or progress.outcome is not None:
+                    return progress
+                lease.begin_impact(progress)
+                order = lease.renewed_order()
+                await lease.confirm(alarm)
             if order.may_be_under_way:
                 if await driver.find(order) is Found.DONE:
                     return ReportDone(event_id=order.key)
                 # The answer may have taken a long time.
                 await lease.confirm(alarm)
-            await driver.carry_out(lease.renewed_order(), alarm, lease)
+            await driver.do(lease.renewed_order(), alarm, lease)
         except LeaseLost as lost:
             _log.warning("attempt %d of %s was not begun: %s", order.attempt, order.key, lost)
             return None
@@ -189,14 +258,26 @@ class Outbox:
             return ReportFailure(event_id=order.key, attempt=lease.attempt, reason=reason)
         else:
             return ReportDone(event_id=order.key)
-        finally:
-            # Ring before the alarm closes, or a virtual clock could find everybody asleep.
-            keeper.ring()
 
-    async def _report_of(
-        self, job: asyncio.Task[Report | None], lease: Lease, alarm: Alarm
-    ) -> Report | None:
-        """Renew the lease until the job ends. Return its report, or None if the lease is lost."""
+    async def _has_hooks_left(self, roster: Roster, driver: Driver, lease: Lease) -> bool:
+        """Return whether hooks must run before the driver is called. No attempt has called it then,
+        unless the store has lost that.
+        """
+        if lease.progress.before >= len(roster.hooks.before):
+            return False
+        if not self._asks_first:
+            return True
+        return await driver.find(lease.order) not in (Found.RUNNING, Found.DONE)
+
+    async def _after(self, roster: Roster, lease: Lease, alarm: Alarm) -> None:
+        """Run the hooks after the impact. The event ends with the last one."""
+        try:
+            await self._hooks.run(HookStage.AFTER, roster.hooks.after, lease, alarm)
+        except LeaseLost as lost:
+            _log.warning("hooks of %s were left: %s", lease.order.key, lost)
+
+    async def _result_of(self, job: asyncio.Task[T | None], lease: Lease, alarm: Alarm) -> T | None:
+        """Renew the lease until the job ends. Return its result, or None if the lease is lost."""
         pause_ms = self._timing.lease_ms // 2
         while True:
             await alarm.pause(pause_ms)
@@ -213,24 +294,25 @@ class Outbox:
             else:
                 pause_ms = self._timing.lease_ms // 2
 
-    async def _report(self, lease: Lease, report: Report, alarm: Alarm) -> None:
+    async def _report(self, lease: Lease, report: Report, alarm: Alarm) -> Work | None:
+        """Store the outcome. Return the work if it is still there, as hooks are left to run."""
         order = lease.order
         while True:
             if isinstance(report, ReportFailure):
                 # While the store was down, this node may have got the next attempt.
                 report = replace(report, attempt=lease.attempt)
             try:
-                await self._submit(order.scope_id, report)
+                receipt = await self._submit(order.scope_id, report)
             except StoreDown as outage:
                 _log.warning("the outcome of %s waits for the store: %s", order.key, outage)
                 await alarm.pause(RETRY_PAUSE_MS)
             except Refused as reason:
                 _log.info("the outcome of %s is no longer wanted: %s", order.key, reason)
-                return
+                return None
             else:
                 is_overtaken = isinstance(report, ReportFailure) and report.attempt < lease.attempt
                 if not is_overtaken:
-                    return
+                    return lease.work_in(receipt)
 
 
 def _order(scope: Scope, event: Event, work: Work, *, may_be_under_way: bool) -> Order:
@@ -250,6 +332,6 @@ def _order(scope: Scope, event: Event, work: Work, *, may_be_under_way: bool) ->
         instances=tuple(roster.instances[n] for n in event.resources if roster.has_live(n)),
         duration_s=event.duration_s,
         lasts_s=event.lasts_s,
-        started_ms=event.started_ms,
+        started_ms=work.hooks.ready_ms or event.started_ms,
         settings=roster.driver_settings,
     )

@@ -1,6 +1,7 @@
 """This module has the protocols of the store, the clock and the drivers that the engine uses."""
 
-from collections.abc import Callable, Mapping, Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from enum import StrEnum
 from typing import Any, NewType, Protocol, TypeVar
 
@@ -8,6 +9,7 @@ from msgspec import Struct
 
 from fairwarning.core.commands import Command
 from fairwarning.core.decide import Change
+from fairwarning.core.hooks import Hook, HookStage
 from fairwarning.core.instants import Instant
 from fairwarning.core.model import (
     Actor,
@@ -38,8 +40,43 @@ class StoreDown(Exception):
     """
 
 
+class StoreUnusable(StoreDown):
+    """The store cannot be used until somebody changes something: a password, a right, the URL.
+    Waiting does not help.
+    """
+
+
+class SchemaTooNew(StoreUnusable):
+    """A newer version of fairwarning has changed the store, and this one may no longer write to it.
+
+    Reads may still work. Another node, of the newer version, can do what was refused.
+    """
+
+
+async def within(limit_s: float | None, work: Awaitable[T]) -> T:
+    """Wait for the store, but not longer than the limit. Raises StoreDown if it takes longer. What
+    was begun may still be carried out then.
+    """
+    try:
+        async with asyncio.timeout(limit_s):
+            return await work
+    except TimeoutError:
+        raise StoreDown(f"the store has not answered within {limit_s:g} s") from None
+
+
 class ScopeBusy(Exception):
     """Another node is changing this scope, and the caller has asked not to wait (`skip_busy`)."""
+
+
+class StoreCondition(Struct, frozen=True, kw_only=True):
+    """What an operator should know about a store that works."""
+
+    hears_signals: bool = True
+    """Whether the store announces the commits of other nodes. Otherwise this node polls."""
+    feed_delay_s: float = 0
+    """How long the oldest entry of the journal has been held back. It is 0 if none is."""
+    warnings: tuple[str, ...] = ()
+    """What is not as it should be, one sentence each. Anybody may read them."""
 
 
 class Moment(Struct, frozen=True, kw_only=True):
@@ -206,6 +243,9 @@ class Store(DocumentStore, Protocol):
     FenceBroken if a record of a fence has changed; it has then stored nothing.
     """
 
+    @property
+    def condition(self) -> StoreCondition: ...
+
     async def open(self) -> None: ...
 
     async def close(self) -> None: ...
@@ -344,8 +384,31 @@ class Order(Struct, frozen=True, kw_only=True):
     lasts_s: int | None = None
     """How long the impact is to last in a rehearsal. Only the simulated driver uses it."""
     started_ms: Instant
+    """When the event started, or when the last hook before its impact ended."""
     settings: Mapping[str, str] = {}
     """The settings of the driver for this scope."""
+
+
+class HookCall(Struct, frozen=True, kw_only=True):
+    """One call of a hook, for an order."""
+
+    hook: Hook
+    stage: HookStage
+    number: int
+    """The place of the hook in the list of its stage, from 1 on."""
+    tried: int
+    """1 for the first try in this attempt, 2 for the next one."""
+    outcome: Phase | None = None
+    """How the impact went, after it. None before it."""
+    reason: str = ""
+    """Why the impact has failed. Empty if it has not."""
+
+
+class HookResult(Struct, frozen=True, kw_only=True):
+    is_done: bool
+    result: str
+    """How it ended, such as `exit code 1`. It contains no secret."""
+    output: str = ""
 
 
 class Found(StrEnum):
@@ -374,7 +437,7 @@ class Driver(Protocol):
     async def find(self, order: Order) -> Found:
         """Return what became of the impact. It is called before an order that may be under way."""
 
-    async def carry_out(self, order: Order, alarm: Alarm, lease: Lease) -> None:
+    async def do(self, order: Order, alarm: Alarm, lease: Lease) -> None:
         """Carry out the impact, and return when it is over. Raises DriverFailed if that is not
         possible.
 

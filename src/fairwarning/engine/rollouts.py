@@ -5,6 +5,7 @@ It only writes the record of a rollout; `rollout_runner.py` acts on it.
 
 import asyncio
 import logging
+import re
 from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import suppress
 from copy import copy
@@ -16,17 +17,27 @@ from fairwarning.core.instants import Instant
 from fairwarning.core.limits import refuse_text
 from fairwarning.core.model import Actor, Scope, ScopeId
 from fairwarning.core.refusals import Code, Refused
-from fairwarning.core.rollouts.checks import refuse_spec
+from fairwarning.core.rollouts import parts
+from fairwarning.core.rollouts.checks import refuse_many_scopes, refuse_misfit, refuse_spec
 from fairwarning.core.rollouts.model import (
     UNFINISHED,
+    Rest,
     Rollout,
     RolloutPhase,
     RolloutSpec,
+    RolloutStep,
     rollout_id,
 )
-from fairwarning.core.rollouts.plan import Plan, Scopes, checked_steps, estimate, preview
+from fairwarning.core.rollouts.plan import (
+    Plan,
+    Scopes,
+    checked_steps,
+    estimate,
+    short_preview,
+    steps_of,
+)
 from fairwarning.engine.protocols import Apart, Clock, RecordChanged, Store, StoreDown
-from fairwarning.engine.rollout_records import RolloutRecords
+from fairwarning.engine.rollout_records import RolloutRecords, encode_steps
 from fairwarning.engine.rollout_runner import RolloutRunner
 from fairwarning.engine.service import Engine
 
@@ -35,6 +46,8 @@ READ_ONE_BY_ONE_MAX = 50  # For more, reading the whole fleet in pages is faster
 SHORT_MAX = 100
 """An estimate is quick if the scopes times the calendar entries are at most this many."""
 
+SLICE_SCOPES = 20  # What is done with so many scopes takes a few milliseconds.
+_CURSOR = re.compile(r"([0-9]{1,7})\.([0-9]{1,7})", re.ASCII)
 _log = logging.getLogger(__name__)
 
 T = TypeVar("T")
@@ -82,8 +95,9 @@ class Rollouts:
         """Return what `create` would do, and when. Raises Refused as `create` would."""
         refuse_spec(spec)
         scopes = await self._chosen(spec)
-        now = await self._runner.now()
-        return await self._apart(preview, spec, scopes, now, is_long=_is_long(spec, scopes))
+        now, most = await self._runner.now(), parts.WHOLE_STEPS_MAX
+        is_long = _is_long(spec, scopes)
+        return await self._apart(short_preview, spec, scopes, now, most, is_long=is_long)
 
     async def create(
         self, spec: RolloutSpec, *, by: Actor, why: str = "", seed: str | None = None
@@ -91,7 +105,9 @@ class Rollouts:
         """Create a rollout, which `made_for` finds by its seed for a day. Raises Refused."""
         refuse_text("reason", why + by.name)
         refuse_spec(spec)
-        scopes = await self._chosen(spec)
+        scopes = await self._few_chosen(spec)
+        if scopes is None:
+            return await self._create_large(spec, by=by, why=why, seed=seed)
         while True:
             now = await self._runner.now()
             rollout = Rollout(
@@ -114,15 +130,75 @@ class Rollouts:
             self._runner.ring()
             return estimated
 
+    async def _create_large(
+        self, spec: RolloutSpec, *, by: Actor, why: str, seed: str | None
+    ) -> Rollout:
+        """Create a rollout that is stored in parts. It gets no estimates."""
+        now = await self._runner.now()
+        divider = parts.Divider()
+        bodies: list[str] = []
+        fits: set[int] = set()
+        async for scope in self._each_chosen(spec):
+            refuse_misfit(spec, (scope,), now, fits)
+            if part := divider.add(steps_of(scope)):
+                bodies.append(encode_steps(part))
+        if part := divider.end():
+            bodies.append(encode_steps(part))
+        refuse_many_scopes(divider.scopes)
+        while True:
+            id = rollout_id(now, self._engine.new_id())
+            rollout = Rollout(
+                id=id,
+                spec=spec,
+                created_ms=now,
+                created_by=by,
+                why=why,
+                steps=(),
+                seed=seed,
+                rest=Rest(parts=len(bodies), waiting=divider.steps),
+            )
+            try:
+                await self._records.add_parts(id, bodies, by=by)
+                await self._records.keep(rollout, expected=0, by=by, why=why, action="created")
+            except RecordChanged:
+                continue  # The id is in use; try another.
+            self._runner.ring()
+            return rollout
+
+    async def steps(self, id: str, after: str, limit: int) -> tuple[list[RolloutStep], str | None]:
+        """Return a page of the steps of a rollout, in order, and the cursor of the next page.
+
+        `after` is such a cursor, or empty. Raises Refused if it is not a cursor.
+        """
+        rollout = (await self._records.find(id)).rollout
+        part, skip = _position(after)
+        if rollout.rest is None:
+            found = list(rollout.steps[skip : skip + limit])
+            end = skip + limit
+            return found, f"0.{end}" if end < len(rollout.steps) else None
+        found, number = [], part
+        async for number, steps in self._records.steps(rollout, part, skip + limit):
+            for at, step in enumerate(steps):
+                if (number, at) < (part, skip):
+                    continue
+                if len(found) == limit:
+                    return found, f"{number}.{at}"
+                found.append(parts.shown_step(rollout, step))
+        is_last = not found or number + 1 >= rollout.rest.parts
+        return found, None if is_last else f"{number + 1}.0"
+
     async def made_for(self, seed: str) -> Rollout:
         """Return the rollout of the last day with this seed. Raises Refused if there is none."""
         found = await self._records.find_seeded(seed, await self._runner.now())
         return await self.get(found)
 
     async def get(self, id: str) -> Rollout:
-        """Return the rollout with estimates for unfinished steps. Raises Refused if unknown."""
+        """Return the rollout with estimates for unfinished steps. Raises Refused if unknown.
+
+        A large rollout has only the steps of its open parts, without estimates.
+        """
         rollout = (await self._records.find(id)).rollout
-        if rollout.phase is not RolloutPhase.RUNNING:
+        if rollout.phase is not RolloutPhase.RUNNING or rollout.rest is not None:
             return rollout
         left = {step.scope_id for step in rollout.steps if step.phase in UNFINISHED}
         present = await self._present(left)
@@ -156,7 +232,7 @@ class Rollouts:
                     return changed
                 try:
                     await self._records.keep(
-                        changed, expected=kept.revision, by=by, why=why, action=action
+                        changed, expected=kept.revision, by=by, why=why, action=action, read=kept
                     )
                 except RecordChanged:
                     continue
@@ -169,9 +245,29 @@ class Rollouts:
 
     async def _chosen(self, spec: RolloutSpec) -> tuple[Scope, ...]:
         """Return the scopes of the rollout in order, or all with instances if it names none."""
+        return tuple([scope async for scope in self._each_chosen(spec)])
+
+    async def _few_chosen(self, spec: RolloutSpec) -> tuple[Scope, ...] | None:
+        """Return the scopes of the rollout, or None if it is too large for one record."""
+        found: list[Scope] = []
+        steps = instances = 0
+        async for scope in self._each_chosen(spec):
+            found.append(scope)
+            live = scope.roster.live
+            steps += len({each.update_domain for each in live})
+            instances += len(live)
+            if steps > parts.WHOLE_STEPS_MAX or instances > parts.WHOLE_INSTANCES_MAX:
+                return None
+        return tuple(found)
+
+    async def _each_chosen(self, spec: RolloutSpec) -> AsyncIterator[Scope]:
         if not spec.scope_ids:
-            return tuple([scope async for scope in self._fleet() if scope.roster.live])
-        return tuple([await self._store.read(id) for id in dict.fromkeys(spec.scope_ids)])
+            async for scope in self._fleet():
+                if scope.roster.live:
+                    yield scope
+            return
+        for id in dict.fromkeys(spec.scope_ids):
+            yield await self._store.read(id)
 
     async def _present(self, scope_ids: Collection[ScopeId]) -> Scopes:
         """Return those of the scopes that exist."""
@@ -186,11 +282,20 @@ class Rollouts:
     async def _fleet(self) -> AsyncIterator[Scope]:
         after: ScopeId | None = None
         while page := await self._store.scopes(after=after, limit=PAGE_SCOPES_MAX):
-            for scope in page:
+            for number, scope in enumerate(page):
                 yield scope
+                if number % SLICE_SCOPES == 0:
+                    # Polls must not wait for what is done with the whole fleet.
+                    await asyncio.sleep(0)
             after = page[-1].id
-            # The store in memory answers at once, and polls must not wait for the whole fleet.
-            await asyncio.sleep(0)
+
+
+def _position(cursor: str) -> tuple[int, int]:
+    """Return the part and the step within it. Raises Refused if the text is not a cursor."""
+    found = _CURSOR.fullmatch(cursor or "0.0")
+    if found is None:
+        raise Refused(Code.ROLLOUT_INVALID, "`after` is no cursor; take `next` of a page")
+    return int(found[1]), int(found[2])
 
 
 async def _here(work: Callable[..., T], *given: Any, is_long: bool = False) -> T:

@@ -16,6 +16,7 @@ from fairwarning.engine.activity import SeenNotes
 from fairwarning.engine.change_feed import Feed
 from fairwarning.engine.document_views import OtherPast, Views
 from fairwarning.engine.follower import Follower
+from fairwarning.engine.impact_hooks import RunHook, no_hooks
 from fairwarning.engine.outbox import Outbox
 from fairwarning.engine.protocols import (
     START,
@@ -49,7 +50,7 @@ class Rules:
 
 
 class Engine:
-    """The engine of one node. Any number of nodes may share a store, and all of them are equal."""
+    """The engine of one node. Any number of nodes may share a store."""
 
     def __init__(
         self,
@@ -59,8 +60,13 @@ class Engine:
         drivers: Drivers,
         node: NodeId,
         ids: Ids,
+        run_hook: RunHook = no_hooks,
         rules: Rules | None = None,
+        takes_work: bool = True,
     ) -> None:
+        """With `takes_work` false, this node carries out commands, and leaves all that follows from
+        them to the nodes that share the store. Then don't call `start`.
+        """
         self._store = store
         self._clock = clock
         self._node = node
@@ -78,12 +84,13 @@ class Engine:
         self._outbox = Outbox(
             clock=clock,
             drivers=drivers,
+            run_hook=run_hook,
             submit=self._submit_own,
             node=node,
             timing=self._rules.timing,
         )
         self._running: asyncio.Task[None] | None = None
-        self._takes_work = True
+        self._takes_work = takes_work
         self._transactions: dict[asyncio.Task[Receipt], asyncio.Future[Receipt]] = {}
         """The transactions under way, and the futures of their callers, who may have gone away."""
         self._listens = False
@@ -154,6 +161,12 @@ class Engine:
         if no other node writes to the store, because then the views always show everything.
         """
         return None if self._follower is None else self._follower.lag_s
+
+    def documents_age_s(self) -> float:
+        """Return how many seconds ago this node last read all changes of other nodes. It is 0 if no
+        other node writes to the store.
+        """
+        return 0.0 if self._follower is None else self._follower.age_s
 
     async def check_past(self) -> None:
         """Check whether the store has stepped back, and follow it. Raises StoreDown."""

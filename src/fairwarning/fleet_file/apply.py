@@ -3,7 +3,6 @@ creates the new scopes.
 """
 
 from collections.abc import Iterable, Sequence
-from itertools import chain
 
 from fairwarning.core.commands import Declare
 from fairwarning.core.model import Actor, EventId, InstanceName, Roster, Scope, ScopeId
@@ -52,23 +51,52 @@ async def carry_out(
     why: str,
 ) -> tuple[EventId, ...]:
     """Carry out a plan that was checked already, in batches. Otherwise it is like `apply`."""
-    latest: dict[ScopeId, Roster] = {}
-    begun: list[EventId] = []
-    for step in chain.from_iterable(declares):
-        before = latest.get(step.scope_id, step.before.roster)
-        command = Declare(
-            roster=step.roster,
-            force=force,
-            before=before,
-            terminates={name: engine.new_id() for name in _left_out(before, step.roster)},
-            without_notice=step.without_notice,
-        )
-        receipt = await engine.submit(step.scope_id, command, by=by, why=why)
-        latest[step.scope_id] = receipt.scope.roster
-        begun += [each.event_id for each in receipt.transitions if isinstance(each, Scheduled)]
+    execution = Execution(engine, force=force, by=by, why=why)
+    for steps in declares:
+        await execution.declare(steps)
     for scopes in creates:
-        await engine.create(scopes, by=by, why=why)
-    return tuple(begun)
+        await execution.create(scopes)
+    return tuple(execution.terminates)
+
+
+class Execution:
+    """Carries out a plan that was checked already, a batch at a time."""
+
+    def __init__(self, engine: Engine, *, force: bool, by: Actor, why: str) -> None:
+        self._engine = engine
+        self._force = force
+        self._by = by
+        self._why = why
+        self._latest: dict[ScopeId, Roster] = {}
+        """The rosters of the scopes that have a further step."""
+        self.done = 0
+        """How many steps are done. A new scope counts as a step."""
+        self.terminates: list[EventId] = []
+        """The Terminate events that were announced."""
+
+    async def declare(self, steps: Iterable[Step]) -> None:
+        """Change existing scopes, each in a transaction. Raises Refused or StoreDown."""
+        for step in steps:
+            before = self._latest.pop(step.scope_id, step.before.roster)
+            leave = _left_out(before, step.roster)
+            command = Declare(
+                roster=step.roster,
+                force=self._force,
+                before=before,
+                terminates={name: self._engine.new_id() for name in leave},
+                without_notice=step.without_notice,
+            )
+            receipt = await self._engine.submit(step.scope_id, command, by=self._by, why=self._why)
+            if step.is_first:
+                self._latest[step.scope_id] = receipt.scope.roster
+            begun = (each for each in receipt.transitions if isinstance(each, Scheduled))
+            self.terminates += [each.event_id for each in begun]
+            self.done += 1
+
+    async def create(self, scopes: Sequence[Scope]) -> None:
+        """Create new scopes, all of the batch or none. Raises Refused or StoreDown."""
+        await self._engine.create(scopes, by=self._by, why=self._why)
+        self.done += len(scopes)
 
 
 def _left_out(before: Roster, wanted: Roster) -> list[InstanceName]:

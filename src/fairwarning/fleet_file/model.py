@@ -48,6 +48,8 @@ class Step(Struct, frozen=True, kw_only=True):
     roster: Roster
     without_notice: frozenset[InstanceName] = frozenset()
     """The instances that are due a Terminate event but are removed at once."""
+    is_first: bool = False
+    """Whether another step of the same scope follows: this one only gives up addresses."""
     says_driver: bool = True
     """Whether the declaration names a driver. If not, the roster has the default driver."""
 

@@ -3,8 +3,8 @@
 `Place.left_out` and `Member.left_out` have the keys that were not written. Missing values of a
 resource are filled in before its instances are placed. Missing values of an instance are filled in
 afterwards, because only an existing instance has values to keep. A resource that was removed is
-made new. It keeps only its driver, and the handles of instances that its roster still contains, so
-that a declaration does not change by accident what a driver acts on.
+made new. It keeps only its driver, its hooks, and the handles of instances that its roster still
+contains, so that a declaration does not change by accident what acts on its instances.
 """
 
 import dataclasses
@@ -88,6 +88,8 @@ def kept(roster: Roster, scope: Scope | None, resource: Resource) -> Roster:
 
 def _place(resource: Resource, roster: Roster) -> Place:
     place = resource.place
+    if not place.says_hooks:
+        place = dataclasses.replace(place, hooks=roster.hooks)
     if place.says_driver:
         return place
     settings = roster.driver_settings

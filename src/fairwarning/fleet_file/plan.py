@@ -265,7 +265,7 @@ def _wanted(
             own = declared_rosters(resource, known, without_notice=without_notice)
         else:
             before = known[0].roster if known else _emptied(first.roster)
-            own = {first.id: placed_roster(resource, before)}
+            own = {first.id: placed_roster(resource, before, first.roster)}
         if is_partial:
             by_id = {each.id: each for each in known}
             own = {id: kept(roster, by_id.get(id), resource) for id, roster in own.items()}
@@ -365,7 +365,8 @@ def _in_order(declares: Mapping[ScopeId, Roster], known: Mapping[ScopeId, Scope]
             for lender, addresses in _lenders(scope_id, left, holder).items():
                 given_up[lender] |= addresses
                 before = known[lender]
-                yield Step(before=before, roster=_without(before.roster, given_up[lender]))
+                roster = _without(before.roster, given_up[lender])
+                yield Step(before=before, roster=roster, is_first=True)
             for address in _addresses(left[scope_id]):
                 holder.pop(address, None)
         yield Step(before=known[scope_id], roster=left.pop(scope_id))

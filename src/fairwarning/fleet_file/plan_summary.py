@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from fairwarning.common.durations import human_ms
 from fairwarning.core.declare import Names, cancelled_by, declared, leaving
 from fairwarning.core.deleting import is_due_terminate, pending_terminate
+from fairwarning.core.hooks import Hooks, HookStage
 from fairwarning.core.model import (
     EventId,
     EventType,
@@ -106,6 +107,7 @@ def _in_scope(scope: Scope, after: Roster, doomed: tuple[EventId, ...]) -> Itera
     details = [
         _difference(_settings(before), _settings(after)),
         _changed_keys(before.driver_settings, after.driver_settings),
+        _changed_hooks(before.hooks, after.hooks),
     ]
     if any(details):
         yield _of_scope(Action.CHANGE, scope.id, "; ".join(filter(None, details)))
@@ -207,6 +209,24 @@ def _changed_keys(before: Mapping[str, str], after: Mapping[str, str]) -> str:
     """
     keys = sorted(key for key in {*before, *after} if before.get(key) != after.get(key))
     return f"driver settings {', '.join(keys)} changed" if keys else ""
+
+
+def _changed_hooks(before: Hooks, after: Hooks) -> str:
+    """Return a text with the names of the hooks before and after the change. It has no arguments
+    and no addresses, because they may be secret.
+    """
+    if before == after:
+        return ""
+    was, becomes = _hooks(before), _hooks(after)
+    return f"hooks {was} → {becomes}" if was != becomes else f"hooks {was} changed"
+
+
+def _hooks(hooks: Hooks) -> str:
+    stages = ((stage, hooks.of(stage)) for stage in HookStage)
+    named = (
+        f"{stage} {_list(tuple(each.label for each in found))}" for stage, found in stages if found
+    )
+    return "; ".join(named) or "none"
 
 
 def _names(roster: Roster) -> str:

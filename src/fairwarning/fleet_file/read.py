@@ -57,13 +57,15 @@ def read_toml(
     *,
     is_partial: bool = False,
     instances_max: int = FLEET_INSTANCES_MAX,
+    size_factor: int = 1,
 ) -> Fleet:
     """Return the fleet of a fleet file. `drivers` are the drivers that it may name. Raises
     FleetProblem if it has mistakes, or TooManyInstances if it has too many instances.
 
-    With `is_partial` it declares only a part of the fleet (`partial_declaration.py`).
+    With `is_partial` it declares only a part of the fleet (`partial_declaration.py`). It may have
+    `size_factor` times as many keys and values as other TOML files.
     """
-    text, data = parse_toml(text)
+    text, data = parse_toml(text, size_factor)
     return _read(
         data,
         drivers,
@@ -73,12 +75,12 @@ def read_toml(
     )
 
 
-def parse_toml(text: str) -> tuple[str, dict[str, Any]]:
+def parse_toml(text: str, size_factor: int = 1) -> tuple[str, dict[str, Any]]:
     """Return the text with plain line ends, and its parsed tables. Raises FleetProblem with the
     line if the text is not TOML.
     """
     try:
-        return parse_any_toml(text)
+        return parse_any_toml(text, size_factor)
     except NotToml as problem:
         raise FleetProblem([FleetMistake(message=problem.message, line=problem.line)]) from None
 

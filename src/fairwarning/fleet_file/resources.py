@@ -54,7 +54,12 @@ from fairwarning.fleet_file.values import (
 )
 
 FLEET_INSTANCES_MAX = 100_000
-"""The largest fleet that the benchmarks measure. A short text could declare millions."""
+"""The largest fleet of an ordinary request. A short text could declare millions."""
+_DEFAULT_KEYS = frozenset(Defaults.__struct_fields__)
+_OWN_KEYS = {
+    shape: frozenset(shape.__struct_fields__) - _DEFAULT_KEYS
+    for shape in (VmShape, AvailabilitySetShape, ScaleSetShape, CloudServiceShape)
+}
 
 
 def resources_of(
@@ -79,6 +84,7 @@ def resources_of(
     _refuse_too_many_in_all(fleet, instances_max, top)
     place_of(fleet, fleet, top, drivers, is_partial=is_partial)
     policy_of(fleet, fleet, top, test=True)  # Whether it is lowered depends on the resource.
+    usual = _Usual(fleet, drivers, is_partial=is_partial)
     found: list[Resource] = []
     ids: list[tuple[str, Where]] = []
     for (kind, number), shape in _shapes(fleet):
@@ -86,7 +92,7 @@ def resources_of(
         if where.is_wrong:
             continue
         own, before = written[kind][number], mistakes.reports
-        resource = _read(fleet, shape, where, own, drivers, is_partial=is_partial)
+        resource = _read(usual, shape, where, own, is_partial=is_partial)
         found.append(resource)
         if not any(where[each].is_wrong for each in ("name", "subscription", "resource_group")):
             scope_kind = ScopeKind(kind.replace("_", "-"))
@@ -171,21 +177,39 @@ def _note_repeats(what: str, said: Iterator[tuple[str, Where]]) -> None:
         seen.setdefault(text, where)
 
 
+class _Usual:
+    """Makes the place and the policy of resources. Most resources of a large fleet say nothing of
+    their own about these, so what was made for one is used for the others.
+    """
+
+    def __init__(self, fleet: FleetShape, drivers: DriverCatalogue, *, is_partial: bool) -> None:
+        self._fleet = fleet
+        self._drivers = drivers
+        self._is_partial = is_partial
+        self._made: dict[frozenset[str], tuple[Place, Policy]] = {}
+        """What was made, by the keys of the resource that are left out."""
+
+    def of(self, shape: ResourceShape, where: Where, written: Table) -> tuple[Place, Policy]:
+        absent = _OWN_KEYS[type(shape)].difference(written)
+        # A mistake may be the reason why a key is not there, so nothing is used again then.
+        is_usual = not where.mistakes and _DEFAULT_KEYS.isdisjoint(written)
+        found = self._made.get(absent) if is_usual else None
+        if found is not None:
+            return found
+        place = place_of(self._fleet, shape, where, self._drivers, is_partial=self._is_partial)
+        place = replace(place, left_out=place.left_out | absent)
+        made = place, policy_of(self._fleet, shape, where, test=place.test)
+        if is_usual:
+            self._made[absent] = made
+        return made
+
+
 def _read(
-    fleet: FleetShape,
-    shape: ResourceShape,
-    where: Where,
-    written: Table,
-    drivers: DriverCatalogue,
-    *,
-    is_partial: bool,
+    usual: _Usual, shape: ResourceShape, where: Where, written: Table, *, is_partial: bool
 ) -> Resource:
     with where["name"]:
         refuse_name(shape.name)
-    place = place_of(fleet, shape, where, drivers, is_partial=is_partial)
-    absent = {*shape.__struct_fields__} - {*written, *Defaults.__struct_fields__}
-    place = replace(place, left_out=place.left_out | absent)
-    policy = policy_of(fleet, shape, where, test=place.test)
+    place, policy = usual.of(shape, where, written)
     unknown = place.left_out if is_partial else frozenset[str]()
     match shape:
         case VmShape():

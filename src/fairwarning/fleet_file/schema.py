@@ -29,6 +29,7 @@ class Defaults(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     resource_group: str | None = None
     location: str | None = None
     driver: str | Table | None = None
+    hooks: Table | None = None
     approve: ApproveShape | None = None
     notice: Table | None = None
 

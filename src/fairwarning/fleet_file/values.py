@@ -18,6 +18,7 @@ from fairwarning.core.resources import (
     Place,
 )
 from fairwarning.core.roster import refuse_address, refuse_place
+from fairwarning.fleet_file.hooks import hooks_of
 from fairwarning.fleet_file.problems import Where
 from fairwarning.fleet_file.schema import Defaults, Table
 
@@ -28,6 +29,7 @@ def place_of(
     test, test_at = _said(top, own, where, "test")
     driver, driver_at = _said(top, own, where, "driver")
     kind, settings = driver_of(driver, driver_at, drivers)
+    hooks, hooks_at = _said(top, own, where, "hooks")
     return Place(
         subscription=_part(top, own, where, "subscription", DEFAULT_SUBSCRIPTION),
         resource_group=_part(top, own, where, "resource_group", DEFAULT_RESOURCE_GROUP),
@@ -36,6 +38,7 @@ def place_of(
         test=bool(test) or where["test"].is_wrong or test_at.is_wrong,
         driver=kind,
         driver_settings=settings,
+        hooks=hooks_of(hooks, hooks_at),
         origin="api" if is_partial else "file",
         left_out=frozenset(
             key for key in Defaults.__struct_fields__ if _said(top, own, where, key)[0] is None

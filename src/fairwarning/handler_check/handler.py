@@ -1,19 +1,24 @@
-"""Runs the user's handler as a process, and ends it with all its children."""
+"""Runs the user's handler as a process, and ends it with all its children.
+
+It also measures how long the handler's processes waited for a core of a busy machine. The check
+takes this time off its patience, so that a verdict does not depend on what else runs on the
+machine. Only Linux tells it; elsewhere it is 0.
+"""
 
 import contextlib
 import os
 import signal
 import subprocess
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-
-from fairwarning.handler_check.scheduling_delay import scheduling_delay_s
 
 OUTPUT_LINES_MAX = 20  # Enough for a traceback, and the report stays readable.
 _OUTPUT_BYTES_MAX = 16 * 1024  # Twenty lines are seldom longer.
 _TERMINATE_S = 1.0
 """How long a handler may take to end by itself before it is killed. Its case is over by then."""
+_PROC = Path("/proc")
+_NS = 1e9
 
 
 class CannotStart(Exception):
@@ -96,3 +101,28 @@ def last_lines(output: Path) -> str:
 def _without_proxies() -> dict[str, str]:
     """Return the environment without variables for proxies, which many HTTP clients use."""
     return {name: value for name, value in os.environ.items() if not name.lower().endswith("proxy")}
+
+
+def scheduling_delay_s(group: int) -> float:
+    """Return for how many seconds the processes of this group, and we, could have run and did not.
+
+    The delays of all threads are added. A process that has ended is left out, so the sum may fall.
+    """
+    return sum(_delay_s(pid) for pid in (os.getpid(), *_members(group)))
+
+
+def _members(group: int) -> Iterator[int]:
+    for each in _PROC.glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            # The name of the program, in parentheses, may contain spaces.
+            fields = each.read_text(errors="replace").rpartition(")")[2].split()
+            if int(fields[2]) == group:
+                yield int(each.parent.name)
+
+
+def _delay_s(pid: int) -> float:
+    total = 0
+    for each in _PROC.glob(f"{pid}/task/*/schedstat"):
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            total += int(each.read_text().split()[1])
+    return total / _NS

@@ -1,15 +1,10 @@
 """`python -m fairwarning.live_check` runs the program under load for a given time."""
 
 import asyncio
-import contextlib
-import json
 import random
 import shutil
-import signal
 import sys
 import tempfile
-import time
-from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,15 +12,15 @@ import click
 
 from fairwarning.cli.times import NotATime, parse_duration_ms
 from fairwarning.live_check.checks import check
-from fairwarning.live_check.figures import Figures, finding_lines
-from fairwarning.live_check.nodes import CannotServe
-from fairwarning.live_check.records import BadRecords, Records, read_folder
+from fairwarning.live_check.console import play, tell
+from fairwarning.live_check.disturbances import Disturbance, Kills, Pauses
+from fairwarning.live_check.figures import Figures
+from fairwarning.live_check.nodes import CannotServe, Node, serve_options
+from fairwarning.live_check.records import BadRecords, read_folder
 from fairwarning.live_check.rounds import RoundSettings
 from fairwarning.live_check.run import Outcome, Run, RunSettings
 
 _POSTGRES = ("postgresql://", "postgres://")
-_PROGRESS_TTY_S = 1.0  # The line is replaced, so it may be frequent.
-_PROGRESS_S = 15.0  # A log must not be filled with lines of progress.
 _EXAMPLES = """\b
 Examples:
   python -m fairwarning.live_check --for 60s
@@ -69,6 +64,13 @@ def _duration_option(
     type=click.IntRange(1, 9),
     help="How many servers share a PostgreSQL store. [default: 3; on SQLite 1]",
 )
+@click.option(
+    "--workers",
+    type=click.IntRange(0, 9),
+    default=0,
+    show_default=True,
+    help="The --workers of each server: how many more processes answer polls.",
+)
 @click.option("--seed", type=int, help="Repeat the random choices of a run; the timing differs.")
 @_duration_option(
     "--round", "round_s", default="2m", help="Check all promises each time after this much load."
@@ -90,6 +92,13 @@ def _duration_option(
     help="How long after the load all events must have ended.",
 )
 @click.option(
+    "--upgrade-from",
+    "first_program",
+    type=click.Path(path_type=Path, file_okay=False, exists=True, resolve_path=True),
+    metavar="FOLDER",
+    help="The folder `src` of another version, which each server runs until it is first restarted.",
+)
+@click.option(
     "--folder",
     type=click.Path(path_type=Path, file_okay=False),
     help="Keep all logs and records in this new folder. Without it, they are kept only if a "
@@ -107,12 +116,14 @@ def main(
     store: str,
     load_s: float,
     nodes: int | None,
+    workers: int,
     seed: int | None,
     round_s: float,
     kill_every_s: float,
     pause_every_s: float | None,
     lease_s: float,
     end_within_s: float,
+    first_program: Path | None,
     folder: Path | None,
     checked: Path | None,
     as_json: bool,
@@ -136,22 +147,26 @@ def main(
     home = folder or Path(tempfile.mkdtemp(prefix="live-check-"))
     home.mkdir(parents=True, exist_ok=True)
     settings = RunSettings(
-        store=store if is_postgres else f"sqlite:///{home.absolute() / 'store.db'}",
-        nodes=nodes or (3 if is_postgres else 1),
         load_s=load_s,
         round_s=round_s,
         seed=str(random.SystemRandom().randrange(10**6) if seed is None else seed),
-        round=RoundSettings(
-            kill_every_s=kill_every_s,
-            pause_every_s=pause_every_s,
-            lease_s=lease_s,
-            end_within_s=end_within_s,
-        ),
+        round=RoundSettings(lease_s=lease_s, end_within_s=end_within_s),
         keeps_all=folder is not None,
     )
+    url = store if is_postgres else f"sqlite:///{home.absolute() / 'store.db'}"
+    options = serve_options(url, lease_s, workers)
+    count = nodes or (3 if is_postgres else 1)
+    servers = [
+        Node(number + 1, home.absolute(), options, first_program=first_program)
+        for number in range(count)
+    ]
+    disturbances: list[Disturbance] = [Kills(kill_every_s)]
+    if pause_every_s is not None:
+        disturbances.append(Pauses(pause_every_s, lease_s))
     click.echo(f"seed {settings.seed}, records in {home}", err=True)
     try:
-        outcome = asyncio.run(_play(settings, home.absolute()))
+        run = Run(settings, home.absolute(), servers, disturbances)
+        outcome = asyncio.run(play(run, asyncio.Event()))
     except CannotServe as problem:
         click.echo(f"live check: {problem}; its logs are in {home}", err=True)
         sys.exit(2)
@@ -162,53 +177,8 @@ def main(
         sys.exit(130)
     if folder is None and not outcome.findings:
         shutil.rmtree(home, ignore_errors=True)
-    _tell(outcome, as_json=as_json)
+    tell(outcome, as_json=as_json)
     sys.exit(1 if outcome.findings else 0)
-
-
-async def _play(settings: RunSettings, folder: Path) -> Outcome:
-    run, stopping = Run(settings, folder), asyncio.Event()
-    playing = asyncio.create_task(run.play(stopping, _tell_line))
-
-    def interrupt() -> None:
-        if stopping.is_set():
-            playing.cancel()
-            return
-        click.echo("\nending; Ctrl-C again to end at once", err=True)
-        stopping.set()
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, interrupt)
-    progress = asyncio.create_task(_show_progress(run, settings))
-    try:
-        return await playing
-    finally:
-        progress.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await progress
-
-
-def _tell_line(text: str) -> None:
-    """Prints a line to standard error. On a terminal it replaces the line of progress."""
-    click.echo(f"\r\033[K{text}" if sys.stderr.isatty() else text, err=True)
-
-
-async def _show_progress(run: Run, settings: RunSettings) -> None:
-    is_terminal, began_s = sys.stderr.isatty(), time.monotonic()
-    while True:
-        await asyncio.sleep(_PROGRESS_TTY_S if is_terminal else _PROGRESS_S)
-        if run.records is not None:
-            line = _progress_line(run.records, time.monotonic() - began_s)
-            click.echo(f"\r\033[K{line}" if is_terminal else line, err=True, nl=not is_terminal)
-
-
-def _progress_line(records: Records, passed_s: float) -> str:
-    changes = Counter(change.change for change in records.nodes)
-    answered = sum(request.status is not None for request in records.requests)
-    return (
-        f"{passed_s:.0f} s: {answered} requests in this round, {len(records.polls)} polls, "
-        f"{len(records.approvals)} approvals, {changes['killed']} kills"
-    )
 
 
 def _check_again(folder: Path, *, as_json: bool) -> None:
@@ -219,23 +189,8 @@ def _check_again(folder: Path, *, as_json: bool) -> None:
     findings = check(records)
     figures = Figures()
     figures.add(records, findings, 0.0)
-    _tell(Outcome(figures, findings, folder), as_json=as_json)
+    tell(Outcome(figures, findings, folder), as_json=as_json)
     sys.exit(1 if findings else 0)
-
-
-def _tell(outcome: Outcome, *, as_json: bool) -> None:
-    if as_json:
-        findings = [finding._asdict() for finding in outcome.findings]
-        folder = str(outcome.kept) if outcome.findings else None
-        told = {**outcome.figures.to_json(), "findings": findings, "folder": folder}
-        click.echo(json.dumps(told))
-        return
-    click.echo("\n".join(outcome.figures.lines()))
-    if not outcome.findings:
-        click.echo("every promise kept")
-        return
-    click.echo("\n".join(finding_lines(outcome.findings)))
-    click.echo(f"The records are in {outcome.kept}; docs/live-check.md says how to read them.")
 
 
 if __name__ == "__main__":

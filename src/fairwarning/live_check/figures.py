@@ -7,6 +7,7 @@ from typing import Any
 
 from fairwarning.common.escape import counted
 from fairwarning.live_check.checks import Finding
+from fairwarning.live_check.fault_figures import FaultFigures, fault_figures, fault_lines
 from fairwarning.live_check.records import Records
 
 _FINDINGS_SHOWN = 5  # One bug mostly causes many findings.
@@ -19,6 +20,8 @@ class Figures:
     counts: Counter[str] = field(default_factory=Counter)
     operations: dict[str, Counter[str]] = field(default_factory=dict)
     """How often each kind of request was carried out, refused or not answered."""
+    faults: dict[str, FaultFigures] = field(default_factory=dict)
+    """What was noticed of each kind of fault."""
     broken: Counter[str] = field(default_factory=Counter)
 
     def add(self, records: Records, findings: Sequence[Finding], load_s: float) -> None:
@@ -28,6 +31,8 @@ class Figures:
         for request in records.requests:
             outcomes = self.operations.setdefault(request.what, Counter())
             outcomes[_outcome(request.status)] += 1
+        for name, found in fault_figures(records).items():
+            self.faults.setdefault(name, FaultFigures()).add(found)
         self.broken.update(finding.promise for finding in findings)
 
     def to_json(self) -> dict[str, Any]:
@@ -36,6 +41,7 @@ class Figures:
             "loadSeconds": round(self.load_s, 1),
             **dict(sorted(self.counts.items())),
             "operations": {what: dict(found) for what, found in sorted(self.operations.items())},
+            "faults": {name: each.to_json() for name, each in sorted(self.faults.items())},
             "broken": dict(sorted(self.broken.items())),
         }
 
@@ -63,6 +69,7 @@ class Figures:
         for what, found in sorted(self.operations.items()):
             told = f"{found['done']} done, {found['refused']} refused, {found['unknown']} unknown"
             yield f"  {what:<{width}}  {told}"
+        yield from fault_lines(self.faults)
 
 
 def _counted(records: Records) -> dict[str, int]:

@@ -187,7 +187,7 @@ async def ask_document(
             node.metadata_url, "GET", path, headers, within_s=ANSWER_S_MAX + wait_s
         )
     except NoAnswer:
-        pass
+        poll.failed = now()
     else:
         _fill(world, poll, answer)
     finally:

@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from fairwarning.live_check.records import NodeChange, now
@@ -24,9 +24,24 @@ class CannotServe(Exception):
 
 
 class Node:
-    """One server of the check. After its process ends, it starts a new one."""
+    """One server of the check. After its process ends, it starts a new one.
 
-    def __init__(self, number: int, folder: Path, options: Sequence[str]) -> None:
+    A server with workers is several processes of one group. They are killed and paused together.
+    """
+
+    def __init__(
+        self,
+        number: int,
+        folder: Path,
+        options: Sequence[str],
+        environment: Mapping[str, str] | None = None,
+        first_program: Path | None = None,
+    ) -> None:
+        """`folder` gets the log. `environment` is added to ours.
+
+        `first_program` is a folder with another version of the package `fairwarning`. The first
+        process runs it, and later ones run this version.
+        """
         self.metadata_url = ""
         self.control_url = ""
         self.is_up = False
@@ -35,6 +50,8 @@ class Node:
         self.log = folder / f"node-{number}.log"
         self._name = f"node-{number}"
         self._options = options
+        self._more_environment = environment or {}
+        self._first_program = first_program
         self._starts = 0
         self._looked_at = 0
         """How many bytes of the log `note_errors` has read."""
@@ -63,14 +80,18 @@ class Node:
         with self.log.open("ab") as log:
             # It gets a session of its own, so that Ctrl-C goes only to this process.
             self._process = process = await asyncio.create_subprocess_exec(
-                *command, stdout=subprocess.PIPE, stderr=log, start_new_session=True
+                *command,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                start_new_session=True,
+                env=self._environment(),
             )
         assert process.stdout is not None
         try:
             async with asyncio.timeout(READY_S_MAX):
                 line = await process.stdout.readline()
         except TimeoutError:
-            process.kill()
+            self._signal(signal.SIGKILL)
             raise CannotServe(f"a server was not ready within {READY_S_MAX:g} s") from None
         if not line:
             await process.wait()
@@ -79,6 +100,13 @@ class Node:
         self.metadata_url, self.control_url = ready["metadata"][0], ready["control"]
         self.is_up = True
         note(NodeChange(node=self.name, change="ready", at=now()))
+
+    def _environment(self) -> dict[str, str]:
+        """Returns the environment of a process that is about to start."""
+        found = {**os.environ, **self._more_environment}
+        if self._first_program is not None and self._starts <= 1:
+            found["PYTHONPATH"] = str(self._first_program)
+        return found
 
     async def kill(self, note: Note) -> None:
         await self._end(signal.SIGKILL, "killed", note)
@@ -129,9 +157,13 @@ class Node:
             await self._process.wait()
 
     def _signal(self, number: signal.Signals) -> None:
+        """Sends SIGTERM to the first process, and any other signal to all processes."""
         if self._process is not None:
             with contextlib.suppress(ProcessLookupError):
-                self._process.send_signal(number)
+                if number is signal.SIGTERM:
+                    self._process.send_signal(number)
+                else:
+                    os.killpg(self._process.pid, number)
 
     def _last_line(self) -> str:
         lines = self.log.read_text(errors="replace").strip().splitlines()
@@ -174,8 +206,9 @@ class Guard:
         os.write(self._process.stdin.fileno(), line.encode() + b"\n")
 
 
-def serve_options(store: str, lease_s: float) -> list[str]:
+def serve_options(store: str, lease_s: float, workers: int = 0) -> list[str]:
     return [
+        *(["--workers", str(workers)] if workers else []),
         "--metadata", "127.0.0.1:0", "--control", "127.0.0.1:0", "--no-azure", "--empty",
         "--store", store, "--lease", f"{lease_s:.0f}s", "--log-format", "json", "--json",
     ]  # fmt: skip

@@ -81,6 +81,8 @@ class Poll(Struct, tag="poll", tag_field="record", kw_only=True):
     """The digest of the `Document` in the answer, if there was one."""
     is_last: bool = False
     """Whether the poll was sent after all events had ended."""
+    failed: At | None = None
+    """When the instance learned that there is no answer. None if it hung up by itself."""
 
 
 class Document(Struct, tag="document", tag_field="record", kw_only=True):
@@ -116,6 +118,21 @@ class NodeChange(Struct, tag="node", tag_field="record", kw_only=True):
     change: str
     at: At
     detail: str = ""
+
+
+class Fault(Struct, tag="fault", tag_field="record", kw_only=True):
+    """Something that was done to a server, to the database or to the network between them."""
+
+    name: str
+    detail: str
+    """What it was done to, and how."""
+    began: At
+    ended: At
+    """When it was undone."""
+    writable: At
+    """When the database was first seen to commit a write after the fault."""
+    clock_step_ms: float = 0.0
+    """By how much the clock of the database was wrong meanwhile."""
 
 
 class ClockReading(Struct, tag="clock", tag_field="record", kw_only=True):
@@ -165,7 +182,16 @@ class Entry(Struct, tag="entry", tag_field="record", kw_only=True):
 
 
 Record = (
-    Scope | Request | Poll | Document | Approval | NodeChange | ClockReading | DriverCall | Entry
+    Scope
+    | Request
+    | Poll
+    | Document
+    | Approval
+    | NodeChange
+    | Fault
+    | ClockReading
+    | DriverCall
+    | Entry
 )
 
 _FILES: dict[type[Record], str] = {
@@ -175,6 +201,7 @@ _FILES: dict[type[Record], str] = {
     Document: "polls.jsonl",
     Approval: "polls.jsonl",
     NodeChange: "nodes.jsonl",
+    Fault: "nodes.jsonl",
     ClockReading: "nodes.jsonl",
     DriverCall: DRIVER_LOG,
     Entry: "history.jsonl",
@@ -191,6 +218,7 @@ class Records:
         self.documents: dict[str, str] = {}
         self.approvals: list[Approval] = []
         self.nodes: list[NodeChange] = []
+        self.faults: list[Fault] = []
         self.clocks: list[ClockReading] = []
         self.driver: list[DriverCall] = []
         self.history: list[Entry] = []
@@ -201,6 +229,7 @@ class Records:
             Poll: self.polls,
             Approval: self.approvals,
             NodeChange: self.nodes,
+            Fault: self.faults,
             ClockReading: self.clocks,
             DriverCall: self.driver,
             Entry: self.history,

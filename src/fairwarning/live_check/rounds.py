@@ -6,7 +6,7 @@ was acknowledged before must still be there after the restart.
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -16,6 +16,7 @@ from urllib.parse import quote
 import msgspec
 
 from fairwarning.live_check.callers import callers
+from fairwarning.live_check.disturbances import Disturbance
 from fairwarning.live_check.fleet import FLEET, scope_record
 from fairwarning.live_check.http import Connection
 from fairwarning.live_check.instances import VERSIONS, ask_document, pollers
@@ -28,9 +29,6 @@ _QUIET_S = 1.0  # Longer than an impact usually takes.
 _PAGE = 500  # The largest page that the operator API gives.
 _APPROVED_SHARE = 0.7  # Both ways to end an event must be used.
 
-_KILLED_SHARE = 0.75
-"""The share of servers that are killed. The others are stopped, and hand their work back."""
-_DOWN_S_MAX = 1.5  # Shorter than a lease, so that work may or may not move.
 _WATCH_PAUSE_S = 0.1  # A server that died must be restarted soon.
 _READING_EVERY_S = 1.0  # Enough to notice that a clock was set.
 _LATE_S = 0.25  # More than the usual delay of a loaded machine.
@@ -42,17 +40,22 @@ class CutOff(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoundSettings:
-    kill_every_s: float
-    pause_every_s: float | None
-    """How often a server is paused. It is None if none is."""
     lease_s: float
     end_within_s: float
     """All events must end within this time after the load."""
 
 
 class Round:
-    def __init__(self, world: World, name: str, folder: Path, settings: RoundSettings) -> None:
+    def __init__(
+        self,
+        world: World,
+        name: str,
+        folder: Path,
+        settings: RoundSettings,
+        disturbances: Sequence[Disturbance],
+    ) -> None:
         self._world = world
+        self._disturbances = disturbances
         self._name = name
         self._folder = folder
         self._settings = settings
@@ -98,12 +101,9 @@ class Round:
     async def _load(
         self, load_s: float, stopping: asyncio.Event, others: list[asyncio.Task[None]]
     ) -> None:
-        world, settings, over = self._world, self._settings, asyncio.Event()
+        world, over = self._world, asyncio.Event()
         calling = [asyncio.create_task(each) for each in callers(world, self._name)]
-        disturbing = [asyncio.create_task(_kill_now_and_then(world, settings.kill_every_s, over))]
-        if settings.pause_every_s is not None:
-            pausing = _pause_now_and_then(world, settings.pause_every_s, settings.lease_s, over)
-            disturbing.append(asyncio.create_task(pausing))
+        disturbing = [asyncio.create_task(each(world, over)) for each in self._disturbances]
         stopped = asyncio.create_task(stopping.wait())
         everything = [stopped, *calling, *disturbing, *others]
         try:
@@ -253,31 +253,6 @@ async def _end_all(tasks: list[asyncio.Task[None]]) -> None:
             raise result
 
 
-async def _kill_now_and_then(world: World, every_s: float, over: asyncio.Event) -> None:
-    """Kills or stops a node and restarts it, about once in `every_s`, until the round is over."""
-    chance = world.chance("kills")
-    while await _waited(chance.uniform(0.5, 1.5) * every_s, over):
-        node = chance.choice(world.nodes)
-        async with node.busy:
-            if chance.random() < _KILLED_SHARE:
-                await node.kill(world.note)
-            else:
-                await node.stop(world.note)
-            await asyncio.sleep(chance.uniform(0, _DOWN_S_MAX))
-            await node.start(world.note)
-
-
-async def _pause_now_and_then(
-    world: World, every_s: float, lease_s: float, over: asyncio.Event
-) -> None:
-    """Pauses a node for longer than its lease, about once in `every_s`, until the round is over."""
-    chance = world.chance("pauses")
-    while await _waited(chance.uniform(0.5, 1.5) * every_s, over):
-        node = chance.choice(world.nodes)
-        async with node.busy:
-            await node.pause(lease_s * 1.2 + 1, world.note)
-
-
 async def _watch(world: World) -> None:
     """Restarts and records servers that end by themselves, until this task is cancelled. It also
     records the clocks, and how late the machine lets this task run.
@@ -308,13 +283,3 @@ def _both_clocks() -> At:
         if after_s - before_s < 0.000_2:
             break
     return At(round(before_s, 6), round(wall_ms, 3))
-
-
-async def _waited(seconds: float, over: asyncio.Event) -> bool:
-    """Waits and returns True. Returns False as soon as the round is over."""
-    try:
-        async with asyncio.timeout(seconds):
-            await over.wait()
-    except TimeoutError:
-        return True
-    return False

@@ -10,10 +10,11 @@ from pathlib import Path
 import msgspec
 
 from fairwarning.live_check.checks import NO_BUG, Finding, check
+from fairwarning.live_check.disturbances import Disturbance
 from fairwarning.live_check.figures import Figures
 from fairwarning.live_check.fleet import fleet_toml
 from fairwarning.live_check.http import Connection, NoAnswer
-from fairwarning.live_check.nodes import CannotServe, Guard, Node, serve_options
+from fairwarning.live_check.nodes import CannotServe, Guard, Node
 from fairwarning.live_check.records import NodeChange, Recorder, Records
 from fairwarning.live_check.rounds import CutOff, Round, RoundSettings
 from fairwarning.live_check.world import ANSWER_S_MAX, World
@@ -23,8 +24,6 @@ _FLEET_FILE = "fleet.toml"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSettings:
-    store: str
-    nodes: int
     load_s: float
     round_s: float
     """How long the load of one round lasts at most. A run has as many rounds as it needs."""
@@ -43,11 +42,17 @@ class Outcome:
 
 
 class Run:
-    def __init__(self, settings: RunSettings, folder: Path) -> None:
+    def __init__(
+        self,
+        settings: RunSettings,
+        folder: Path,
+        nodes: Sequence[Node],
+        disturbances: Sequence[Disturbance],
+    ) -> None:
         self._settings = settings
         self._folder = folder
-        options = serve_options(settings.store, settings.round.lease_s)
-        self._nodes = [Node(number + 1, folder, options) for number in range(settings.nodes)]
+        self._nodes = nodes
+        self._disturbances = disturbances
         self.records: Records | None = None
         """The records of the current round."""
 
@@ -111,7 +116,8 @@ class Run:
         began_s = time.monotonic()
         findings: list[Finding] = []
         try:
-            await Round(world, name, folder, self._settings.round).play(load_s, stopping)
+            round = Round(world, name, folder, self._settings.round, self._disturbances)
+            await round.play(load_s, stopping)
             findings = check(recorder.records)
         except (CannotServe, CutOff) as problem:
             findings = [Finding(NO_BUG, name, str(problem))]

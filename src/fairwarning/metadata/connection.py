@@ -11,6 +11,7 @@ silent connections.
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from dataclasses import replace
 from typing import cast
 
 from fairwarning.engine.protocols import StoreDown
@@ -21,12 +22,15 @@ from fairwarning.metadata.http_parser import ReceivedRequest, Refusal, RequestPa
 from fairwarning.metadata.polls import HeldPoll, hold, is_behind
 from fairwarning.metadata.requests import Kind, Request, parse_request
 from fairwarning.metadata.responses import (
+    AGE_HEADER,
     BROKEN,
     NO_METADATA_HEADER,
+    OUT_OF_DATE,
     OUT_OF_SERVICE,
     TOO_MANY_REQUESTS,
     Response,
     to_bytes,
+    with_age,
 )
 from fairwarning.metadata.settings import REMEMBERED_BYTES_MAX, WAITING_BYTES_MAX
 
@@ -159,6 +163,12 @@ class Connection(ExpiringConnection, asyncio.Protocol):
         elif not self._is_busy and self.transport is not None:
             self.transport.close()
 
+    def refuse_held_poll(self) -> None:
+        """Answer a held poll with 503, because the documents are too old."""
+        if (held := self._held_poll) is not None:
+            self._stop_holding()
+            self.finish(OUT_OF_DATE, held.closes)
+
     def end_held_poll_early(self) -> None:
         """Answer a held poll as if its time were over, and close. The client then polls again."""
         held = self._held_poll
@@ -248,8 +258,14 @@ class Connection(ExpiringConnection, asyncio.Protocol):
             return
         if self._state.must_inspect and self._is_struck(request, received, closes):
             return
+        if self._state.is_expired and request.kind in (Kind.EVENTS, Kind.INSTANCE):
+            self._decline(OUT_OF_DATE, closes=closes, has_body=True)
+            return
         if request.kind is Kind.EVENTS:
             raw = received.raw
+            if request.wants_age:
+                self._poll_with_age(request, closes)
+                return
             if raw is not None and len(raw) <= REMEMBERED_BYTES_MAX and not received.body:
                 self._state.remember_poll(raw, request, closes=closes)
             self._poll(request, closes)
@@ -313,6 +329,20 @@ class Connection(ExpiringConnection, asyncio.Protocol):
         else:
             self._poll_later(request, member, closes)
 
+    def _poll_with_age(self, request: Request, closes: bool) -> None:
+        """Answer a poll that asks for the age. Such a poll is never a known one."""
+        member = self.find_caller(request)
+        if isinstance(member, Response):
+            self.send(member, closes=closes)
+        elif (ready := self._state.ready(request, member, closes)) is None:
+            self._poll_later(request, member, closes)
+        else:
+            self._write(self._marked(request, ready), closes)
+
+    def _marked(self, request: Request, ready: bytes) -> bytes:
+        """Return the response with its age if the request asks for it."""
+        return with_age(ready, self._state.freshness.age_s()) if request.wants_age else ready
+
     def _poll_later(self, request: Request, member: Member, closes: bool) -> None:
         """Answer a poll later: activate the scope, hold the poll, or read the scope again first."""
         handlers, view = self._state.handlers, member.view
@@ -354,10 +384,11 @@ class Connection(ExpiringConnection, asyncio.Protocol):
         if not is_same_caller or member.view.activated_ms is None:
             # The instance is gone, its address is another's now, or the scope was switched off.
             self._poll(request, closes)
-        elif is_changed:
-            self._write(self._state.polls.document(request, member, closes), closes)
         else:
-            self._write(self._state.polls.not_modified(member.view, closes), closes)
+            polls, view = self._state.polls, member.view
+            changed = polls.document(request, member, closes) if is_changed else None
+            ready = changed or polls.not_modified(view, closes)
+            self._write(self._marked(request, ready), closes)
         self._go_on()
 
     def _stop_holding(self) -> None:
@@ -403,7 +434,7 @@ class Connection(ExpiringConnection, asyncio.Protocol):
             return
         ready = self._state.polls.answer(request, member, closes)
         if ready is not None:
-            self._write(ready, closes)
+            self._write(self._marked(request, ready), closes)
         elif member.view.activated_ms is not None:
             self._hold(request, member, closes)
         else:
@@ -416,6 +447,9 @@ class Connection(ExpiringConnection, asyncio.Protocol):
         except Exception:
             self.fail()
             return
+        if request.wants_age:
+            headers = {**response.headers, AGE_HEADER: f"{int(self._state.freshness.age_s())}"}
+            response = replace(response, headers=headers)
         self.finish(response, closes)
 
     def _finish_anyway(self) -> None:

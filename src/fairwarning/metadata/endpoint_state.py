@@ -13,6 +13,7 @@ from fairwarning.engine.document_views import Views
 from fairwarning.engine.scope_view import Member
 from fairwarning.metadata.fair_share import FairShare
 from fairwarning.metadata.fault_injection import FaultInjector
+from fairwarning.metadata.freshness import Freshness
 from fairwarning.metadata.handlers import Handlers
 from fairwarning.metadata.http_parser import ReceivedRequest
 from fairwarning.metadata.identity import Callers
@@ -89,8 +90,14 @@ class EndpointState:
     """The state of a node's endpoint. There is one object in each node."""
 
     def __init__(
-        self, views: Views, handlers: Handlers, rules: EndpointRules, faults: Faults
+        self,
+        views: Views,
+        handlers: Handlers,
+        rules: EndpointRules,
+        faults: Faults,
+        age_s: Callable[[], float] = lambda: 0.0,
     ) -> None:
+        """`age_s` returns how many seconds ago the documents were known to be complete."""
         varying = VaryingHeaders(handlers.seconds)
         self.rules = rules
         self.views = views
@@ -115,6 +122,9 @@ class EndpointState:
         # A known poll is answered without parsing, so it would miss the faults if it stayed known.
         faults.listen(lambda _: self._forget_polls())
         self._tasks: set[asyncio.Task[None]] = set()
+        self.freshness = Freshness(age_s, rules.stale_s_max, self._expire)
+        self.is_expired = False
+        """Whether the documents are too old to be served."""
         self.is_ending = False
         """Whether each connection ends with its next response."""
 
@@ -188,7 +198,7 @@ class EndpointState:
 
     def remember_poll(self, raw: bytes, request: Request, *, closes: bool) -> None:
         """Remember that these bytes are this poll, unless every request must be parsed."""
-        if self.must_inspect or self.is_ending:
+        if self.must_inspect or self.is_ending or self.is_expired:
             return
         if self.known_polls.is_full:
             # Each real poller is known again after one parse, so a flood of others is harmless.
@@ -209,6 +219,15 @@ class EndpointState:
 
     def _on_sight(self, member: Member, ids: tuple[EventId, ...]) -> None:
         self.spawn(self.handlers.report_seen(member, ids))
+
+    def _expire(self, is_expired: bool) -> None:
+        """Answer all polls with 503 because the documents are too old, or answer them again."""
+        self.is_expired = is_expired
+        if is_expired:
+            # A known poll is answered without a look at this, so no poll may stay known.
+            self._forget_polls()
+            for connection in list(self.connections):
+                connection.refuse_held_poll()
 
     def log_broken(self) -> None:
         """Log the exception that is being handled now. It is a bug of ours."""

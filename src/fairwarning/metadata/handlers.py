@@ -3,16 +3,25 @@
 import asyncio
 import contextlib
 import json
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from typing import TypeVar
 
-from fairwarning.core.commands import Activate, Approve, ReportDrained, ReportSeen
+from fairwarning.core.commands import Activate, Approve, ApproveAll, ReportDrained, ReportSeen
 from fairwarning.core.instants import SECOND_MS, Instant, later
 from fairwarning.core.model import EventId, ScopeId, instance_actor
 from fairwarning.core.refusals import Code, Refused
 from fairwarning.engine.clocks import SystemClock
 from fairwarning.engine.document_views import Views
-from fairwarning.engine.protocols import Alarm, Clock, Commands, DocumentStore, StoreDown
+from fairwarning.engine.protocols import (
+    Alarm,
+    Clock,
+    Commands,
+    DocumentStore,
+    SchemaTooNew,
+    StoreDown,
+    within,
+)
 from fairwarning.engine.scope_view import Member, View
 from fairwarning.metadata import instance_metadata as instances
 from fairwarning.metadata import responses
@@ -27,6 +36,7 @@ BEGIN_ANEW_EVERY_S = 5.0
 take this long to notice that the store has lost data.
 """
 
+T = TypeVar("T")
 _APPROVED = Response(status=200)
 _VERSIONS = Response(
     status=200, body=json.dumps({"apiVersions": INSTANCE_VERSIONS}, separators=(",", ":")).encode()
@@ -67,6 +77,10 @@ class Handlers:
         """A function that reads the clock in seconds. It is None for the system's clock."""
         return None if isinstance(self._clock, SystemClock) else lambda: self._clock.now() / 1000
 
+    def _within(self, work: Awaitable[T]) -> Awaitable[T]:
+        """Wait for the store as long as an instance may have to wait. Raises StoreDown."""
+        return within(self._rules.store_s_max, work)
+
     def now(self) -> Instant:
         return self._clock.now()
 
@@ -94,7 +108,7 @@ class Handlers:
                 case Kind.VERSIONS:
                     return _VERSIONS
                 case Kind.INSTANCE:
-                    return await self._instance(request, member)
+                    return self._instance(request, member)
                 case Kind.DRAINED:
                     await self.activate(member)
                     begins()
@@ -105,6 +119,8 @@ class Handlers:
                     return await self._approve(member, body)
                 case Kind.EVENTS:
                     raise AssertionError("polls are answered from memory")
+        except SchemaTooNew:
+            return responses.OUTDATED
         except StoreDown:
             return responses.OUT_OF_SERVICE
 
@@ -158,7 +174,7 @@ class Handlers:
         activation.is_delayed = False
         try:
             by = instance_actor(activation.members[0].name)
-            receipt = await self._engine.submit(scope_id, Activate(), by=by)
+            receipt = await self._within(self._engine.submit(scope_id, Activate(), by=by))
         finally:
             self._activating.pop(scope_id)
         # Another node may have been first, and its signal may not be here yet.
@@ -168,13 +184,13 @@ class Handlers:
         """Read the scope again, because the caller's tags may name a newer document. If the tags
         prove that the store lost it, the scope is activated anew. Raises StoreDown.
         """
-        await self._views.refresh(view.scope_id)
+        await self._within(self._views.refresh(view.scope_id))
         if is_ahead(tags, view):
             # The store has no newer document, so it may have lost that document.
-            await self._engine.check_past()
+            await self._within(self._engine.check_past())
         if proves_loss(tags, view) and self._may_begin_anew(view.scope_id):
             # No running node has seen the lost document, so only this client knows about it.
-            await self._views.begin_anew(view)
+            await self._within(self._views.begin_anew(view))
 
     def _may_begin_anew(self, scope_id: ScopeId) -> bool:
         """Return whether a tag may cause a new activation again. Clients can forge tags."""
@@ -191,17 +207,16 @@ class Handlers:
             by = instance_actor(member.name)
             await self._engine.submit(member.view.scope_id, command, by=by)
 
-    async def _instance(self, request: Request, member: Member) -> Response:
-        scope = await self._store.read(member.view.scope_id)
-        if not scope.roster.has_live(member.name):
+    def _instance(self, request: Request, member: Member) -> Response:
+        found = self._views.rosters.find(member.view.scope_id, member.name)
+        if found is None:
             return responses.NOT_FOUND
-        instance = scope.roster.instances[member.name]
         return instances.answer(
-            scope, instance, request.instance_version, request.path, is_text=request.is_text
+            *found, request.instance_version, request.path, is_text=request.is_text
         )
 
     async def _approve(self, member: Member, body: bytes) -> Response:
-        """Approve the events in the body. If one id is unknown, none is approved."""
+        """Approve the events in the body, all or none. An unknown id is refused."""
         ids = read_event_ids(body)
         if ids is None:
             return responses.BAD_BODY
@@ -210,14 +225,17 @@ class Handlers:
                 said = f"No event {id or 'of such an id'} is known here; nothing was approved"
                 return responses.error(400, f"Bad request. {said}")
         by = instance_actor(member.name)
-        for id in ids:
-            try:
-                await self._engine.submit(member.view.scope_id, Approve(event_id=id, by=by), by=by)
-            except Refused as refused:
-                if refused.code is Code.NOT_IN_SCOPE:
-                    return responses.NOT_FOUND
-                if refused.code not in (Code.EVENT_FINISHED, Code.UNKNOWN_EVENT):
-                    raise
+        # In one transaction, so that an outage never leaves some of them approved.
+        command = (
+            Approve(event_id=ids[0], by=by) if len(ids) == 1 else ApproveAll(event_ids=ids, by=by)
+        )
+        try:
+            await self._within(self._engine.submit(member.view.scope_id, command, by=by))
+        except Refused as refused:
+            if refused.code is Code.NOT_IN_SCOPE:
+                return responses.NOT_FOUND
+            if refused.code not in (Code.EVENT_FINISHED, Code.UNKNOWN_EVENT):
+                raise
         return _APPROVED
 
     async def _drained(self, request: Request, member: Member, body: bytes) -> Response:
@@ -229,8 +247,10 @@ class Handlers:
         try:
             if not request.path:
                 command = ReportDrained(event_id=id, instance=member.name)
-                await self._engine.submit(scope_id, command, by=instance_actor(member.name))
-            scope = await self._store.read(scope_id)
+                await self._within(
+                    self._engine.submit(scope_id, command, by=instance_actor(member.name))
+                )
+            scope = await self._within(self._store.read(scope_id))
         except Refused as refused:
             known = refused.code is Code.NOT_IN_SCOPE
             return (
@@ -251,7 +271,7 @@ class Handlers:
     async def _is_known(self, scope_id: ScopeId, id: EventId) -> bool:
         """Return whether the scope has or had the event. A late approval is no error."""
         try:
-            found, _ = await self._store.find_event(id)
+            found, _ = await self._within(self._store.find_event(id))
         except Refused:
             return False
         return found == scope_id

@@ -75,6 +75,8 @@ class Request(Struct, frozen=True, kw_only=True):
     """Whether only the source address says which instance sent the request."""
     is_foreign: bool = False
     """Whether a web page may have sent the request. A loopback listener refuses it then."""
+    wants_age: bool = False
+    """Whether the response shall say how old its content may be (`responses.AGE_HEADER`)."""
     agent: str = ""
     """The first characters of the `User-Agent`."""
     form: int = 0
@@ -219,6 +221,7 @@ def _with_caller(request: Request, head: Head, vm: str | None) -> Request:
         is_forwarded=forwarded,
         is_plain=vm is None and proxied is None and not forwarded,
         is_foreign=_is_foreign(head),
+        wants_age=bool(head.values("x-fairwarning-age")),
         form=0 if request.version is None else _FORMS[request.version.name],
     )
 

@@ -68,6 +68,16 @@ MALFORMED = error(400, "Bad request. Malformed HTTP request", closes=True)
 HEAD_TOO_LARGE = error(431, "Request header fields too large", closes=True)
 BODY_TOO_LARGE = error(413, "Request entity too large", closes=True)
 OUT_OF_SERVICE = error(503, "Service unavailable. Try again in a moment", Retry_After="1")
+OUTDATED = error(
+    503,
+    "Service unavailable. This node runs an older version than its store needs; ask another node",
+    Retry_After="5",
+)
+OUT_OF_DATE = error(
+    503,
+    "Service unavailable. The store cannot be reached, and what is known is too old",
+    Retry_After="5",
+)
 BROKEN = error(500, "Internal server error", closes=True)
 
 
@@ -92,6 +102,14 @@ def latest_version(status: int, known: Sequence[str]) -> Response:
 def _version_error(status: int, text: str, newest: Sequence[str]) -> Response:
     body = json.dumps({"error": text, "newest-versions": list(newest)}, separators=(",", ":"))
     return Response(status=status, body=body.encode())
+
+
+AGE_HEADER = "X-Fairwarning-Age"
+
+
+def with_age(ready: bytes, age_s: float) -> bytes:
+    """Return the response with a header that says how many seconds old its content may be."""
+    return ready.replace(b"\r\n", b"\r\n%s: %d\r\n" % (AGE_HEADER.encode(), age_s), 1)
 
 
 def method_not_allowed(*allowed: str) -> Response:

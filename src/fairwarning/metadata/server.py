@@ -312,6 +312,7 @@ class MetadataServer:
         while True:
             await asyncio.sleep(_SWEEP_S)
             now = time.monotonic()
+            self._state.freshness.look()
             for connection in list(self._state.connections):
                 connection.sweep(now)
             if now - sampled_s >= SAMPLE_S:

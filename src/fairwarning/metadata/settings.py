@@ -44,6 +44,12 @@ class EndpointRules:
     """Whether `wait` holds a poll. If false, `wait` is ignored, as in Azure."""
     is_header_optional_on_post: bool = False
     """Whether approvals need no `Metadata: true`, for old samples. 2017-03-01 never needs it."""
+    stale_s_max: float | None = 300.0
+    """How old documents may be that are served while the store is away. None means any age. The
+    default is the shortest notice that a scale set can have for its deletes.
+    """
+    store_s_max: float | None = None
+    """How long an instance waits for the store before it gets 503. None means without a limit."""
     proxy_secret: str = ""
     """The secret with which a trusted proxy signs `X-Instance-ID`. Empty means no proxy."""
     proxy_addresses: frozenset[str] = frozenset()

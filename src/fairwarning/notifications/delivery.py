@@ -207,7 +207,7 @@ class Worker:
             if delivery.next_try_ms <= self._clock.now() and not self._stops:
                 await self._try_again(delivery)
         self._note_waiting(await self._records.waiting(self._target.id))
-        await self._move(_released(self._cursor))
+        await self._move(Cursor(position=self._cursor.position))
 
     async def _tell(self, entry: Entry, event: Event | None) -> None:
         delivery = Delivery(
@@ -338,10 +338,6 @@ def is_free_for(node: str, cursor: Cursor, now: Instant) -> bool:
 
 def taken_by(node: str, cursor: Cursor, now: Instant) -> Cursor:
     return replace(cursor, node=node, lease_until_ms=later(now, LEASE_MS))
-
-
-def _released(cursor: Cursor) -> Cursor:
-    return Cursor(position=cursor.position)
 
 
 def needs_renewal(cursor: Cursor, now: Instant) -> bool:

@@ -18,6 +18,7 @@ from fairwarning.azure_api.app import ArmApp
 from fairwarning.azure_api.login import Login
 from fairwarning.azure_api.routes import TABLES
 from fairwarning.core.model import OperationKind
+from fairwarning.engine.node_roles import NodeRole
 from fairwarning.operator_api.body_memory import BodyMemory
 from fairwarning.operator_api.connection_limits import Connections
 from fairwarning.operator_api.context import Control
@@ -103,9 +104,14 @@ class App:
         self.connections = Connections(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
         """The connections of all listeners together."""
         self._streams = Streams(control, dispatch)
+        health = Health(control, dispatch, self.metrics).routes()
+        if NodeRole.CONTROL not in control.roles:
+            handlers = {HTTPException: _no_control_role, Exception: _broken}
+            self.asgi = BodyMemory(Starlette(routes=health, exception_handlers=handlers))
+            return
         routed = Starlette(
             routes=[
-                *Health(control, dispatch, self.metrics).routes(),
+                *health,
                 HttpRoute(f"{PREFIX}/openapi.json", _openapi, methods=["GET"]),
                 self._streams.route(PREFIX),
                 *_http_routes(dispatch),
@@ -163,6 +169,18 @@ async def _not_routed(_: Request, error: Exception) -> Response:
     )
     problem.headers.update(error.headers or {})
     return problem_response(problem)
+
+
+async def _no_control_role(_: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    return problem_response(
+        Problem(
+            404,
+            "no-control-role",
+            "this node has not the role control, so it has only /healthz, /readyz and /metrics; "
+            "ask a node that was started with --role control",
+        )
+    )
 
 
 async def _broken(_: Request, error: Exception) -> Response:

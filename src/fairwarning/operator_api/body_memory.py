@@ -10,6 +10,8 @@ from fairwarning.operator_api.problems import Problem
 FREE_BYTES = 64 * 1024
 """This part of each body does not count, so large requests cannot block small ones."""
 ALL_BYTES_MAX = 64 * 1024 * 1024  # Sixteen of the largest bodies at once.
+RELEASE = "fairwarning.release_body"
+"""The key of the ASGI scope with a function that notes that so many bytes are no longer held."""
 CLIENT_BYTES_MAX = 16 * 1024 * 1024
 """The maximum memory for all bodies of one client address."""
 
@@ -32,6 +34,12 @@ class BodyMemory:
             count(max(0, taken - FREE_BYTES))
             return message
 
+        def release(freed: int) -> None:
+            nonlocal taken
+            taken -= freed
+            count(max(0, taken - FREE_BYTES))
+
+        scope[RELEASE] = release
         try:
             await self._app(scope, counted, send)
         finally:

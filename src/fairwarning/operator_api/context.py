@@ -8,6 +8,8 @@ from typing import NamedTuple
 from fairwarning.core.driver_settings import DriverCatalogue
 from fairwarning.engine.active_faults import Faults
 from fairwarning.engine.document_views import Views
+from fairwarning.engine.engine_presence import EngineWatch
+from fairwarning.engine.node_roles import ALL_ROLES, NodeRoles
 from fairwarning.engine.protocols import Clock, Store
 from fairwarning.engine.request_log import Requests
 from fairwarning.engine.rollouts import Rollouts
@@ -49,6 +51,9 @@ class Control:
     """Runs computations that may take longer than a second, or much memory."""
     metadata_urls: Sequence[str] = ()
     """The URLs at which instances reach this node."""
+    roles: NodeRoles = ALL_ROLES
+    engine_watch: EngineWatch | None = None
+    """Notices whether an engine is running. It is None if this node has the role engine."""
     public_url: str = ""
     """The URL of the proxy in front of the control plane; empty if there is none."""
     advancing: asyncio.Lock = field(default_factory=asyncio.Lock)

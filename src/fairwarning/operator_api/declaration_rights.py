@@ -1,8 +1,9 @@
 """Refuses declarations that only an admin may make.
 
-Only an admin may set what a driver runs and on which machine it acts, because drivers have the
-rights of the server. Only an admin may remove a driver, because then nothing carries out impacts,
-or declare a test fleet, because minimum notices do not apply there.
+Only an admin may set what a driver or a hook runs and on which machine it acts, because both have
+the rights of the server. Only an admin may remove a driver, because then nothing carries out
+impacts, or a hook, because it may protect something. Only an admin may declare a test fleet,
+because minimum notices do not apply there.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -26,6 +27,7 @@ def refuse_plan_of_operator(caller: Caller, planned: Plan, current: Sequence[Sco
     owners: Owners = {}
     for step in planned.declares:
         _refuse_driver(step)
+        _refuse_hooks(step)
         _refuse_test(step.before, step.roster)
         _refuse_handles(step)
         newcomers = [
@@ -39,11 +41,16 @@ def refuse_plan_of_operator(caller: Caller, planned: Plan, current: Sequence[Sco
     known = _drivers(current) if planned.creates else {}
     for scope in planned.creates:
         _refuse_new_driver(scope, known)
+        _refuse_new_hooks(scope, current)
 
 
 def needs_ownership_check(caller: Caller, roster: Roster) -> bool:
-    """Return whether the caller is not an admin and the roster has a real driver."""
-    return caller.role < Role.ADMIN and roster.driver != SIMULATED
+    """Return whether the caller is not an admin and the roster has a real driver or hooks."""
+    return caller.role < Role.ADMIN and _acts_on_machines(roster)
+
+
+def _acts_on_machines(roster: Roster) -> bool:
+    return roster.driver != SIMULATED or bool(roster.hooks)
 
 
 def owners_of_machines(current: Iterable[Scope]) -> Owners:
@@ -124,6 +131,39 @@ def _driver_needs_admin(scope_id: ScopeId, driver: str) -> Problem:
     )
 
 
+def _refuse_hooks(step: Step) -> None:
+    before, after = step.before.roster, step.roster
+    if before.hooks == after.hooks:
+        return
+    if not after.hooks:
+        raise Problem(
+            403,
+            "hooks-need-admin",
+            f"{step.scope_id} has hooks and would lose them; write the hooks into the file as they "
+            "are, or ask an admin",
+        )
+    raise _hooks_need_admin(step.scope_id)
+
+
+def _refuse_new_hooks(scope: Scope, current: Iterable[Scope]) -> None:
+    """Raises Problem for hooks that the scope's resource does not have yet."""
+    if not scope.roster.hooks:
+        return
+    key = resource_key(scope.roster)
+    known = (each.roster.hooks for each in current if resource_key(each.roster) == key)
+    if scope.roster.hooks not in known:
+        raise _hooks_need_admin(scope.id)
+
+
+def _hooks_need_admin(scope_id: ScopeId) -> Problem:
+    return Problem(
+        403,
+        "hooks-need-admin",
+        f"{scope_id} would get other hooks, and only an admin may set or change them: a hook acts "
+        "on the server's behalf; leave them as they are, or ask an admin",
+    )
+
+
 def _refuse_test(before: Scope, after: Roster) -> None:
     if after.test and not before.roster.test and before.roster.live:
         raise Problem(
@@ -136,7 +176,7 @@ def _refuse_test(before: Scope, after: Roster) -> None:
 
 def _refuse_handles(step: Step) -> None:
     """Raises Problem if a handle changes, or if that of a new instance is not its name."""
-    if step.roster.driver == SIMULATED:
+    if not _acts_on_machines(step.roster):
         return
     known = step.before.roster.instances
     for each in step.roster.live:

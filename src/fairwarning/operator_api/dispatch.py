@@ -1,15 +1,21 @@
 """Answers a request: identifies the caller, checks the role, parses, and calls the route."""
 
 import asyncio
+import dataclasses
 import logging
 import time
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import AsyncExitStack, aclosing
+from typing import Any
 from urllib.parse import quote
 
+import msgspec
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
 
 from fairwarning.core.refusals import Refused
-from fairwarning.engine.protocols import StoreDown
+from fairwarning.engine.protocols import SchemaTooNew, StoreDown
 from fairwarning.operator_api.auth import LOCAL, Caller, Role
 from fairwarning.operator_api.browser_protection import refuse_foreign
 from fairwarning.operator_api.connection_limits import OpenStreams, client_of
@@ -20,6 +26,7 @@ from fairwarning.operator_api.offload import caller_key
 from fairwarning.operator_api.parse_request import (
     BODY_BYTES_MAX,
     FLEET_BYTES_MAX,
+    is_toml,
     read_body,
     read_document,
     read_query,
@@ -29,13 +36,18 @@ from fairwarning.operator_api.problems import (
     Problem,
     of_bug,
     of_outage,
+    of_outdated,
     of_refusal,
     of_stop,
 )
-from fairwarning.operator_api.route import Call, Route
+from fairwarning.operator_api.route import Call, Route, StreamHandler
+from fairwarning.operator_api.schemas import Out
+from fairwarning.operator_api.spooled_bodies import SpooledBodies
 
 WHY_CHARS_MAX = 1_024  # A few sentences; the history keeps each for ever.
 BODY_S_MAX = 60  # The largest body takes that long over a slow line (0.5 Mbit/s).
+NDJSON = "application/x-ndjson"
+"""Callers that accept this get an answer of many lines where a route has one."""
 _log = logging.getLogger(__name__)
 
 
@@ -45,6 +57,7 @@ class Dispatch:
         self._metrics = metrics
         self._needs_token = needs_token
         self._idempotency = Idempotency(control)
+        self._bodies = SpooledBodies()
         self.open_streams = OpenStreams()
         self.stopping = asyncio.Event()
 
@@ -107,8 +120,13 @@ class Dispatch:
         pairs = request.query_params.multi_items()
         why = _why(pairs)
         query = read_query(route.query, [pair for pair in pairs if pair[0] != "why"])
-        raw = await _body(route, request)
         media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if route.stream is not None and NDJSON in request.headers.get("accept", ""):
+            asked: Call[Any, Any] = Call(
+                caller=caller, path=request.path_params, query=query, body=None, why=why
+            )
+            return await self._stream(route.stream, request, asked, is_toml(media_type))
+        raw = await _body(route, request)
         body = (
             read_document(raw, media_type)
             if route.takes_toml
@@ -124,6 +142,43 @@ class Dispatch:
             response.headers["Idempotent-Replay"] = "true"
         return response
 
+    async def _stream(
+        self, handle: StreamHandler, request: Request, call: Call[Any, Any], is_toml: bool
+    ) -> Response:
+        """Receive the body, and return an answer of many lines. The first is ready already, so
+        that a refusal gets its status.
+        """
+        async with AsyncExitStack() as ends:
+            body = await ends.enter_async_context(
+                self._bodies.receive(request, call.caller.key, is_toml=is_toml)
+            )
+            call = dataclasses.replace(call, body=body)
+            lines = await ends.enter_async_context(aclosing(handle(self._control, call)))
+            return _Lines(await anext(lines), lines, ends.pop_all())
+
+
+class _Lines(StreamingResponse):
+    """A response of many lines, one JSON object each. It ends what made them when it ends."""
+
+    def __init__(self, first: Out, rest: AsyncGenerator[Out, None], ends: AsyncExitStack) -> None:
+        headers = {"X-Accel-Buffering": "no"}
+        super().__init__(_encoded(first, rest), headers=headers, media_type=NDJSON)
+        self._ends = ends
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async with self._ends:
+            await super().__call__(scope, receive, send)
+
+
+async def _encoded(first: Out, rest: AsyncGenerator[Out, None]) -> AsyncIterator[bytes]:
+    """Yield the lines. An error that comes after the first line is the last line."""
+    yield msgspec.json.encode(first) + b"\n"
+    try:
+        async for each in rest:
+            yield msgspec.json.encode(each) + b"\n"
+    except Exception as error:
+        yield b'{"step":"problem","problem":%s}\n' % as_problem(error).body()
+
 
 def local_caller(request: Request) -> Caller:
     """Return the caller of a request that needs no token."""
@@ -137,6 +192,8 @@ def as_problem(error: Exception) -> Problem:
             return error
         case Refused():
             return of_refusal(error)
+        case SchemaTooNew():
+            return of_outdated()
         case StoreDown():
             _log.warning("a request met an outage: %s", error)
             return of_outage()

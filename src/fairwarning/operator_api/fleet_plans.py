@@ -8,7 +8,7 @@ a time, so that the event loop is never blocked for long.
 
 import asyncio
 import pickle
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
@@ -28,9 +28,12 @@ from fairwarning.operator_api import schemas
 from fairwarning.operator_api.auth import Caller, Role
 from fairwarning.operator_api.context import Control
 from fairwarning.operator_api.declaration_rights import refuse_plan_of_operator
+from fairwarning.operator_api.offload import unpickled
 from fairwarning.operator_api.parse_request import decoded_json, decoded_text
 from fairwarning.operator_api.problems import Problem
 from fairwarning.operator_api.route import Document
+from fairwarning.operator_api.spooled_bodies import SpooledBody
+from fairwarning.operator_api.subprocess_pool import ProcessDied, process_died, started
 
 BATCH = 200  # Decoding so few at once does not hold up polls.
 # A frame of a whole page would take 100 ms to pickle if each scope has 100 instances.
@@ -39,6 +42,10 @@ FRAME_INSTANCES = 1_000
 SMALL_BYTES = 16 * 1024
 SMALL_INSTANCES = 1_000  # A thread holds up polls while it works, so more go to a process.
 SMALL_SCOPES = 1_000  # A thread holds up polls while it works, so more go to a process.
+STREAM_INSTANCES_MAX = 1_000_000
+"""The largest fleet of a streamed request, which is also the largest that was measured."""
+LARGE_TOML = 20
+"""How many times the usual limit of keys and values a streamed file may have."""
 T = TypeVar("T")
 R = TypeVar("R", Scope, Step)
 
@@ -58,6 +65,17 @@ class Wish(NamedTuple):
     force: bool = False
     confirm: str | None = None
     has_reason: bool = False
+    instances_max: int = FLEET_INSTANCES_MAX
+
+
+class Header(NamedTuple):
+    """What is said of a plan before its changes."""
+
+    kept: Sequence[str] = ()
+    confirm: str | None = None
+    warnings: Sequence[str] = ()
+    scopes: int = 0
+    """How many steps the plan has. Nearly always each is another scope."""
 
 
 @dataclass(slots=True)
@@ -75,34 +93,74 @@ class Prepared:
 
 async def prepare(control: Control, wish: Wish) -> Prepared:
     """Plan the requested change. Raises Problem, Refused or StoreDown."""
-    is_small = len(wish.document.body) <= SMALL_BYTES
-    if is_small and len(control.views.ids()) <= SMALL_SCOPES:
-        try:
-            # A caller with too many plans is refused before the fleet is read for it.
-            async with control.offload.turn():
-                current = [scope async for page in _pages(control) for scope in page]
-                frames = await asyncio.to_thread(_made_here, wish, current)
-            return await _understood(frames)
-        except TooManyInstances:
-            pass  # The document is short but has many instances, so plan in a process.
-    frames = await control.subprocesses.run(
-        "fleet", lambda: _sent(control, wish), caller=wish.caller.key
-    )
+    frames = await _small_frames(control, wish)
+    if frames is None:
+        frames = await control.subprocesses.run(
+            "fleet", lambda: _sent(control, wish), caller=wish.caller.key
+        )
     return await _understood(frames)
 
 
+async def frames_of_spooled(
+    control: Control, wish: Wish, body: SpooledBody
+) -> AsyncGenerator[bytes, None]:
+    """Yield the frames of the plan, whose document is in `body`, while they are made.
+
+    The first is the header. All checks are over then. Raises Problem, Refused or StoreDown.
+    """
+    if body.size <= SMALL_BYTES:
+        document = Document(b"".join([part async for part in body.parts()]), body.is_toml)
+        frames = await _small_frames(control, wish._replace(document=document))
+        if frames is not None:
+            for frame in frames:
+                _refuse_refused(frame)
+                yield frame
+            return
+    async with control.subprocesses.turn(wish.caller.key), started("fleet") as process:
+        try:
+            async for sent in _sent(control, wish, body):
+                await process.send(sent)
+            await process.send(b"")
+            while frame := await process.receive():
+                _refuse_refused(frame)
+                yield frame
+        except ProcessDied:
+            raise process_died() from None
+
+
+async def _small_frames(control: Control, wish: Wish) -> list[bytes] | None:
+    """Return the frames of a small plan, made in a thread, or None if the plan is not small."""
+    if len(wish.document.body) > SMALL_BYTES or len(control.views.ids()) > SMALL_SCOPES:
+        return None
+    try:
+        # A caller with too many plans is refused before the fleet is read for it.
+        async with control.offload.turn():
+            current = [scope async for page in _pages(control) for scope in page]
+            return await asyncio.to_thread(_made_here, wish, current)
+    except TooManyInstances:
+        return None  # The document is short but has many instances, so plan in a process.
+
+
 def fleet_job(given: Iterator[bytes]) -> Iterator[bytes]:
-    """Plan in a subprocess: the frames in are the wish and the scopes, those out are the plan."""
-    wish: Wish = _loaded(next(given))
-    current = [scope for page in given for scope in _loaded(page)]
-    yield from planned_frames(wish, current, FLEET_INSTANCES_MAX)
+    """Plan in a subprocess: the frames in are those of `_sent`, those out are the plan."""
+    wish: Wish = unpickled(next(given))
+    parts: list[bytes] = []
+    current: list[Scope] = []
+    for frame in given:
+        if frame[:1] == b"B":
+            parts.append(frame[1:])
+        else:
+            current += unpickled(frame[1:])
+    if parts:
+        wish = wish._replace(document=Document(b"".join(parts), wish.document.is_toml))
+    yield from planned_frames(wish, current, wish.instances_max)
 
 
 def planned_frames(wish: Wish, current: Sequence[Scope], instances_max: int) -> Iterator[bytes]:
     """Yield the plan as frames. A Problem or Refused is yielded as a frame too.
 
     Raises TooManyInstances if the document has more than `instances_max` instances and this is
-    below `FLEET_INSTANCES_MAX`.
+    below that of the wish.
     """
     try:
         fleet = _read(wish, instances_max)
@@ -117,7 +175,8 @@ def planned_frames(wish: Wish, current: Sequence[Scope], instances_max: int) -> 
     except Refused as refused:
         yield _frame(b"R", (refused.code.value, refused.message))
         return
-    yield _frame(b"H", (list(found.kept), confirmation(found) or None, list(found.warnings)))
+    count = len(found.declares) + len(found.creates)
+    yield _frame(b"H", Header(found.kept, confirmation(found) or None, found.warnings, count))
     for changes in _batches(found.changes):
         yield b"C" + msgspec.json.encode([change_of(each) for each in changes])
     if wish.is_preview:
@@ -149,13 +208,18 @@ def change_of(change: FleetChange) -> schemas.FleetChange:
     )
 
 
+def header_in(frame: bytes) -> Header:
+    found: Header = unpickled(memoryview(frame)[1:])
+    return found
+
+
 def steps_in(batch: bytes) -> Sequence[Step]:
-    found: Sequence[Step] = _loaded(batch)
+    found: Sequence[Step] = unpickled(batch)
     return found
 
 
 def scopes_in(batch: bytes) -> Sequence[Scope]:
-    found: Sequence[Scope] = _loaded(batch)
+    found: Sequence[Scope] = unpickled(batch)
     return found
 
 
@@ -167,11 +231,17 @@ async def _pages(control: Control) -> AsyncIterator[list[Scope]]:
         after = page[-1].id
 
 
-async def _sent(control: Control, wish: Wish) -> AsyncIterator[bytes]:
+async def _sent(
+    control: Control, wish: Wish, body: SpooledBody | None = None
+) -> AsyncIterator[bytes]:
+    """Yield the wish, then the parts of the body if it is apart, and then the scopes."""
     yield pickle.dumps(wish)
+    if body is not None:
+        async for part in body.parts():
+            yield b"B" + part
     async for page in _pages(control):
         for scopes in _small_batches(page):
-            yield pickle.dumps(scopes)
+            yield b"S" + pickle.dumps(scopes)
             await asyncio.sleep(0)
 
 
@@ -179,19 +249,30 @@ def _made_here(wish: Wish, current: Sequence[Scope]) -> list[bytes]:
     return list(planned_frames(wish, current, SMALL_INSTANCES))
 
 
+def _refuse_refused(frame: bytes) -> None:
+    """Raises the Problem or Refused that the frame holds, if it holds one."""
+    content = memoryview(frame)[1:]
+    match frame[:1]:
+        case b"P":
+            status, code, detail, more = unpickled(content)
+            raise Problem(status, code, detail, **more)
+        case b"R":
+            word, message = unpickled(content)
+            raise Refused(Code(word), message)
+        case _:
+            pass
+
+
 async def _understood(frames: Sequence[bytes]) -> Prepared:
     made = Prepared()
     for frame in frames:
+        _refuse_refused(frame)
         content = memoryview(frame)[1:]
         match frame[:1]:
-            case b"P":
-                status, code, detail, more = _loaded(content)
-                raise Problem(status, code, detail, **more)
-            case b"R":
-                word, message = _loaded(content)
-                raise Refused(Code(word), message)
             case b"H":
-                made.kept, made.confirm, made.warnings = _loaded(content)
+                header = header_in(frame)
+                made.kept, made.warnings = list(header.kept), list(header.warnings)
+                made.confirm = header.confirm
             case b"C":
                 made.changes += msgspec.json.decode(content, type=list[schemas.FleetChange])
             case b"D":
@@ -208,12 +289,16 @@ def _read(wish: Wish, instances_max: int) -> Fleet:
         if document.is_toml:
             text = decoded_text(document.body)
             return read_toml(
-                text, wish.drivers, is_partial=not wish.prune, instances_max=instances_max
+                text,
+                wish.drivers,
+                is_partial=not wish.prune,
+                instances_max=instances_max,
+                size_factor=LARGE_TOML if wish.instances_max > FLEET_INSTANCES_MAX else 1,
             )
         data = decoded_json(document.body)
         return read_json(data, wish.drivers, is_partial=not wish.prune, instances_max=instances_max)
     except FleetProblem as problem:
-        if isinstance(problem, TooManyInstances) and instances_max < FLEET_INSTANCES_MAX:
+        if isinstance(problem, TooManyInstances) and instances_max < wish.instances_max:
             raise
         raise Problem(
             422,
@@ -280,7 +365,3 @@ def _small_batches(found: Sequence[R]) -> Iterator[Sequence[R]]:
 
 def _frame(kind: bytes, content: Any) -> bytes:
     return kind + pickle.dumps(content)
-
-
-def _loaded(content: bytes | memoryview) -> Any:
-    return pickle.loads(content)  # noqa: S301  Only we ourselves write these.

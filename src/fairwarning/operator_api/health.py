@@ -8,12 +8,13 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from fairwarning.core.model import ENGINE
-from fairwarning.engine.protocols import StoreDown
+from fairwarning.engine.engine_presence import NO_ENGINE
+from fairwarning.engine.protocols import SchemaTooNew, StoreDown
 from fairwarning.operator_api.auth import Role
 from fairwarning.operator_api.context import Control
 from fairwarning.operator_api.dispatch import Dispatch, as_problem, problem_response
 from fairwarning.operator_api.metrics import Metrics
-from fairwarning.operator_api.problems import of_outage
+from fairwarning.operator_api.problems import Problem, of_outage, of_outdated
 
 READY_S_MAX = 5  # A store that takes longer to write cannot keep notices.
 WRITE_EVERY_S = 5.0
@@ -32,7 +33,8 @@ class Health:
         self._metrics = metrics
         self._trying = asyncio.Lock()
         self._tried_s = float("-inf")
-        self._can_write = False
+        self._problem: Problem | None = None
+        """Why the last test write failed. It is None if it succeeded."""
         self._readers: dict[bytes, float] = {}
         """Maps the hash of each token to the time when it was last allowed to read the metrics."""
 
@@ -47,26 +49,33 @@ class Health:
         return PlainTextResponse("ok\n")
 
     async def _readyz(self, _: Request) -> Response:
-        if not await self._has_written():
-            return problem_response(of_outage())
-        return PlainTextResponse("ready\n")
+        problem = await self._last_problem()
+        if problem is not None:
+            return problem_response(problem)
+        watch = self._control.engine_watch
+        lacks_engine = watch is not None and not watch.is_running
+        ready = f"ready, but {NO_ENGINE}\n" if lacks_engine else "ready\n"
+        warnings = self._control.store.condition.warnings
+        return PlainTextResponse("".join([ready, *(f"warning: {w}\n" for w in warnings)]))
 
-    async def _has_written(self) -> bool:
-        """Return whether the last test write succeeded. If it is too old, do a new one first."""
+    async def _last_problem(self) -> Problem | None:
+        """Return why the last test write failed, or None. If it is too old, do a new one first."""
         async with self._trying:
             if _now_s() - self._tried_s >= WRITE_EVERY_S:
-                self._can_write = await self._write()
+                self._problem = await self._write()
                 self._tried_s = _now_s()
-            return self._can_write
+            return self._problem
 
-    async def _write(self) -> bool:
-        """Return whether a test write succeeds. A store that can be read may still be read-only."""
+    async def _write(self) -> Problem | None:
+        """Do a test write. A store that can be read may still be read-only."""
         try:
             async with asyncio.timeout(READY_S_MAX):
                 await self._control.store.keep(KIND, KEY, "{}", by=ENGINE)
+        except SchemaTooNew:
+            return of_outdated()
         except (StoreDown, TimeoutError):
-            return False
-        return True
+            return of_outage()
+        return None
 
     async def _metrics_text(self, request: Request) -> Response:
         try:
@@ -75,12 +84,16 @@ class Health:
             return problem_response(as_problem(error))
         try:
             async with asyncio.timeout(FIGURES_S_MAX):
-                can_write = await self._has_written()
+                can_write = await self._last_problem() is None
         except TimeoutError:
             can_write = False
         control = self._control
         text = await self._metrics.render(
-            control.store, control.engine, FIGURES_S_MAX, can_write=can_write
+            control.store,
+            control.engine,
+            FIGURES_S_MAX,
+            can_write=can_write,
+            has_engine=control.engine_watch is None or control.engine_watch.is_running,
         )
         return Response(text, media_type=_TEXT)
 

@@ -24,7 +24,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.registry import Collector
 
 from fairwarning.core.faults import FaultKind
-from fairwarning.core.model import EventType, Phase, StartCause
+from fairwarning.core.model import EventType, Phase
 from fairwarning.core.transitions import Approved, Started, Transition
 from fairwarning.engine.active_faults import Faults
 from fairwarning.engine.protocols import Receipt, Store, StoreDown
@@ -35,8 +35,6 @@ _NOTICE_S = (0, 30, 60, 300, 600, 900, 1800, 3600, 4 * 3600, 24 * 3600, 7 * 24 *
 # From a commit in memory to one that keeps callers waiting.
 _STORE_S = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5)
 disable_created_metrics()  # type: ignore[no-untyped-call]
-LATE_MS = 1_000
-"""A start counts as late if it is more than this after NotBefore."""
 
 
 class _Counts(Collector):
@@ -93,7 +91,7 @@ class Metrics:
             bounds=_NOTICE_S,
         )  # fmt: skip
         self._late = Counter(
-            "fairwarning_late_starts", "Starts more than a second after NotBefore", ["type"],
+            "fairwarning_late_starts", "Starts a second or more after they were possible", ["type"],
             registry=registry,
         )  # fmt: skip
         self._requests = Counter(
@@ -121,10 +119,28 @@ class Metrics:
             "fairwarning_store_up", "1 if the store answers and could be written to, 0 if not",
             registry=registry,
         )  # fmt: skip
+        self._engine_running = Gauge(
+            "fairwarning_engine_running", "1 if a node with the role engine is running, 0 if none",
+            registry=registry,
+        )  # fmt: skip
         self._age = Gauge(
             "fairwarning_documents_age_seconds", "How old the documents that are served may be",
             registry=registry,
         )  # fmt: skip
+        started = Gauge(
+            "fairwarning_start_time_seconds", "When this process started, as a Unix time",
+            registry=registry,
+        )  # fmt: skip
+        started.set_to_current_time()
+        self._signals_up = Gauge(
+            "fairwarning_store_signals_up", "1 if the store announces changes, 0 if it is polled",
+            registry=registry,
+        )  # fmt: skip
+        self._feed_delay = Gauge(
+            "fairwarning_change_feed_held_back_seconds",
+            "How long a transaction of another program has held back the oldest change",
+            registry=registry,
+        )
         self._answered_s = time.monotonic()
         """When the store last answered; before that, when this node started."""
 
@@ -151,17 +167,24 @@ class Metrics:
             return
         given_ms = started.at_ms - event.created_ms
         self._notice.observe(given_ms / 1000, event.type.value, started.cause.value)
-        if started.cause is StartCause.DUE and started.at_ms - event.not_before_ms > LATE_MS:
+        if started.late_ms:
             self._late.labels(event.type.value).inc()
 
     async def render(
-        self, store: Store, engine: Engine, within_s: float, *, can_write: bool
+        self,
+        store: Store,
+        engine: Engine,
+        within_s: float,
+        *,
+        can_write: bool,
+        has_engine: bool = True,
     ) -> bytes:
         """Return all metrics. If the store is down, the metrics that it provides are left out.
 
         `within_s` limits the wait for the store. `can_write` says whether the last test write
-        to the store succeeded.
+        to the store succeeded, and `has_engine` whether a node with the role engine is running.
         """
+        self._engine_running.set(has_engine)
         try:
             async with asyncio.timeout(within_s):
                 await self._ask(store)
@@ -173,6 +196,8 @@ class Metrics:
         else:
             self._store_up.set(can_write)
             self._answered_s = time.monotonic()
+        self._signals_up.set(store.condition.hears_signals)
+        self._feed_delay.set(store.condition.feed_delay_s)
         lag_s = engine.views_lag_s
         since_s = time.monotonic() - self._answered_s
         self._age.set(lag_s if lag_s is not None else since_s)

@@ -70,10 +70,10 @@ class Offload:
 
 def call_job(given: Iterator[bytes]) -> Iterator[bytes]:
     """Call a function in the subprocess. `given` are the frames that `_sent` yields."""
-    work: Callable[..., Any] = _loaded(next(given))
+    work: Callable[..., Any] = unpickled(next(given))
     arguments: list[Any] = []
     for frame in given:
-        piece = _loaded(frame[1:])
+        piece = unpickled(frame[1:])
         match frame[:1]:
             case b"+" if isinstance(piece, dict):
                 arguments[-1] |= piece
@@ -116,14 +116,14 @@ def _pieces(argument: Any) -> Iterator[Any]:
 
 
 async def _understood(frames: Sequence[bytes]) -> Any:
-    first = _loaded(frames[0][1:])
+    first = unpickled(frames[0][1:])
     if frames[0][:1] == b"R":
         word, message = first
         raise Refused(Code(word), message)
-    pieces = await map_in_slices(lambda frame: _loaded(frame[1:]), frames[1:])
+    pieces = await map_in_slices(lambda frame: unpickled(frame[1:]), frames[1:])
     steps = tuple(chain.from_iterable(pieces))
     return steps if first is None else msgspec.structs.replace(first, steps=steps)
 
 
-def _loaded(content: bytes) -> Any:
+def unpickled(content: bytes | memoryview) -> Any:
     return pickle.loads(content)  # noqa: S301  Only we ourselves write these.

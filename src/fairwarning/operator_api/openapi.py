@@ -9,7 +9,7 @@ import msgspec
 from fairwarning import __version__
 from fairwarning.operator_api.problems import MEDIA_TYPE
 from fairwarning.operator_api.route import Route
-from fairwarning.operator_api.schemas import ProblemBody
+from fairwarning.operator_api.schemas import FleetLine, ProblemBody
 
 PREFIX = "/api/v1"
 _REF = "#/components/schemas/{name}"
@@ -58,7 +58,7 @@ _STREAM: Mapping[str, Any] = {
 def document(routes: Iterable[Route]) -> Mapping[str, Any]:
     table = list(routes)
     kinds = [ProblemBody, *(each.answer for each in table),
-             *(each.body for each in table if each.body is not None)]  # fmt: skip
+             *(each.body for each in table if each.body is not None), FleetLine]  # fmt: skip
     _, schemas = msgspec.json.schema_components(kinds, ref_template=_REF)
     paths: dict[str, dict[str, Any]] = {}
     for each in table:
@@ -152,6 +152,8 @@ def _request_body(route: Route) -> dict[str, Any]:
 def _responses(route: Route) -> dict[str, Any]:
     problem = {"schema": _ref(ProblemBody)}
     success = {"application/json": {"schema": _ref(route.answer)}}
+    if route.stream is not None:
+        success["application/x-ndjson"] = {"schema": _ref(FleetLine)}
     return {
         str(route.status): {"description": "Done", "content": success},
         **{

@@ -6,11 +6,7 @@ from typing import Any, TypeVar, get_origin
 
 import msgspec
 
-from fairwarning.common.durations import (
-    DURATION_EXAMPLES,
-    DURATION_PATTERN,
-    parse_duration_ms,
-)
+from fairwarning.common.durations import DURATION_EXAMPLES, DURATION_PATTERN, parse_duration_ms
 from fairwarning.core.instants import Instant, parse_instant
 from fairwarning.engine.protocols import Position, Store
 from fairwarning.operator_api.problems import Problem
@@ -68,8 +64,13 @@ def read_body(kind: type[Any] | None, body: bytes, media_type: str, *, optional:
 
 
 def read_document(body: bytes, media_type: str) -> Document:
+    return Document(body, is_toml(media_type))
+
+
+def is_toml(media_type: str) -> bool:
+    """Return whether a fleet file is TOML and not JSON. Raises Problem if it is neither."""
     _refuse_media_type(media_type, ("application/toml", "application/json"))
-    return Document(body, media_type == "application/toml")
+    return media_type == "application/toml"
 
 
 def decoded_json(body: bytes) -> object:

@@ -67,6 +67,17 @@ def of_outage() -> Problem:
     )
 
 
+def of_outdated() -> Problem:
+    """Return the answer of a node whose version is too old to write to its store."""
+    return Problem(
+        503,
+        "node-outdated",
+        "this node runs an older version of fairwarning than its store needs, so it changes "
+        "nothing; ask another node, and upgrade this one",
+        headers={"Retry-After": "5"},
+    )
+
+
 def of_stop() -> Problem:
     return Problem(
         503,

@@ -25,14 +25,7 @@ from fairwarning.core.instants import MINUTE_MS, Instant, later
 from fairwarning.core.model import Actor
 from fairwarning.core.refusals import Refused
 from fairwarning.engine.clocks import SystemClock
-from fairwarning.engine.protocols import (
-    Fence,
-    FenceBroken,
-    Record,
-    RecordChanged,
-    Store,
-    StoreDown,
-)
+from fairwarning.engine.protocols import Fence, FenceBroken, Record, RecordChanged, Store, StoreDown
 
 LEASE_MS = MINUTE_MS
 RENEWAL_S = LEASE_MS / 4_000

@@ -3,7 +3,7 @@
 The HTTP routes and the OpenAPI document are both made from the table of all `Route` objects.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -11,6 +11,7 @@ from fairwarning.core.model import Actor
 from fairwarning.operator_api.auth import Caller, Role
 from fairwarning.operator_api.context import Control
 from fairwarning.operator_api.schemas import In, NoQuery, Out
+from fairwarning.operator_api.spooled_bodies import SpooledBody
 
 Q = TypeVar("Q", bound=In)
 B = TypeVar("B")
@@ -36,6 +37,7 @@ class Call(Generic[Q, B]):
 
 
 Handler = Callable[[Control, Call[Any, Any]], Awaitable[Out]]
+StreamHandler = Callable[[Control, Call[Any, SpooledBody]], AsyncGenerator[Out, None]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +54,8 @@ class Route:
     is_body_optional: bool = False
     takes_toml: bool = False
     """Whether the body may be a fleet file in TOML. The handler gets the body as `Document`."""
+    stream: StreamHandler | None = None
+    """The handler for callers that accept an answer of many lines. Its body may be large."""
     status: int = 200
     is_preview: bool = False
     """Whether the route changes nothing, and so ignores idempotency keys."""

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct
 
 from fairwarning.common.durations import DURATION_PATTERN
+from fairwarning.core.hooks import OnFailure
 from fairwarning.core.model import (
     EventType,
     EvictionPolicy,
@@ -186,6 +187,24 @@ class Policy(Out):
     notice: dict[str, str]
 
 
+class Hook(Out):
+    name: str
+    program: str | None
+    """The program, without its arguments, which may contain secrets."""
+    url: str | None
+    """The address, without its path and password."""
+    timeout: str
+    retries: int
+    pause: str
+    on_failure: OnFailure | None
+    """What a failure means. It is null for a hook after the impact."""
+
+
+class Hooks(Out):
+    before: list[Hook]
+    after: list[Hook]
+
+
 class Scope(Out):
     id: str
     kind: ScopeKind
@@ -195,6 +214,7 @@ class Scope(Out):
     location: str
     test: bool
     driver: str
+    hooks: Hooks
     origin: str
     update_domains: int
     fault_domains: int
@@ -315,6 +335,23 @@ class FleetPlan(Out):
     """What is allowed and may surprise, such as a name that two sets share."""
     terminates: list[str] = []
     """The ids of the Terminate events that this change has created."""
+
+
+class FleetLine(Out, omit_defaults=True):
+    """A line of the answer to a streamed fleet. A member that is left out is empty or 0."""
+
+    step: Literal["plan", "changes", "progress", "done", "problem"]
+    scopes: int = 0
+    """How many scopes change."""
+    done: int = 0
+    """How many of them are done."""
+    kept: list[str] = []
+    confirm: str | None = None
+    warnings: list[str] = []
+    changes: list[FleetChange] = []
+    terminates: list[str] = []
+    problem: dict[str, Any] | None = None
+    """Why it ends before all scopes are done, as in an ordinary error answer."""
 
 
 class PageQuery(In):

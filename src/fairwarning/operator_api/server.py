@@ -8,11 +8,10 @@ import socket
 import ssl
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import uvicorn
 
-from fairwarning.operator_api.app import App
 from fairwarning.operator_api.connection_limits import Connections, Entry
 from fairwarning.operator_api.http_protocol import LimitedHttp
 
@@ -80,8 +79,20 @@ class _Server(uvicorn.Server):
             await super().shutdown(sockets)
 
 
+class ServedApp(Protocol):
+    """What a server needs of an application: `asgi` answers, and `stop` ends its streams."""
+
+    @property
+    def asgi(self) -> Any: ...
+
+    @property
+    def connections(self) -> Connections: ...
+
+    def stop(self) -> None: ...
+
+
 class ControlServer:
-    def __init__(self, app: App, listener: socket.socket, tls: Tls | None = None) -> None:
+    def __init__(self, app: ServedApp, listener: socket.socket, tls: Tls | None = None) -> None:
         """Prepare the server; `start` accepts connections, and `stop` closes the listener.
 
         Raises BadCertificate.

@@ -5,18 +5,10 @@ from collections.abc import Iterable
 import msgspec
 
 from fairwarning.common.durations import format_iso_duration
+from fairwarning.core.hooks import Hook, Hooks, OnFailure
 from fairwarning.core.instants import Instant, format_optional, format_rfc3339
 from fairwarning.core.journal_text import sentence, without_secrets
-from fairwarning.core.model import (
-    Event,
-    Instance,
-    Model,
-    Policy,
-    Roster,
-    Scope,
-    ScopeId,
-    ScopeKind,
-)
+from fairwarning.core.model import Event, Instance, Model, Policy, Roster, Scope, ScopeId, ScopeKind
 from fairwarning.core.resources import Orchestration
 from fairwarning.core.scale_sets import members
 from fairwarning.core.transitions import kind_of
@@ -84,6 +76,7 @@ def scope_of(scope: Scope, views: Views) -> schemas.Scope:
         location=roster.location,
         test=roster.test,
         driver=roster.driver,
+        hooks=_hooks(roster.hooks),
         origin=roster.origin,
         update_domains=roster.update_domains,
         fault_domains=roster.fault_domains,
@@ -104,6 +97,26 @@ def orchestration_of(roster: Roster) -> Orchestration | None:
     if roster.kind is not ScopeKind.SCALE_SET:
         return None
     return Orchestration.UNIFORM if roster.is_numbered else Orchestration.FLEXIBLE
+
+
+def _hooks(hooks: Hooks) -> schemas.Hooks:
+    shown = hooks.without_secrets
+    return schemas.Hooks(
+        before=[_hook(each, each.on_failure) for each in shown.before],
+        after=[_hook(each, None) for each in shown.after],
+    )
+
+
+def _hook(hook: Hook, on_failure: OnFailure | None) -> schemas.Hook:
+    return schemas.Hook(
+        name=hook.label,
+        program=hook.run[0] if hook.run else None,
+        url=hook.url or None,
+        timeout=format_iso_duration(hook.timeout_ms),
+        retries=hook.retries,
+        pause=format_iso_duration(hook.pause_ms),
+        on_failure=on_failure,
+    )
 
 
 def _model(model: Model) -> schemas.Model:

@@ -19,8 +19,8 @@ from fairwarning.engine.clocks import VirtualClock
 from fairwarning.operator_api.auth import Role
 from fairwarning.operator_api.browser_protection import page_headers
 from fairwarning.portal.api import Api
-from fairwarning.portal.instance_rows import state_of
 from fairwarning.portal.page_context import SAID, PageContext, said_before
+from fairwarning.portal.row_pages import state_of
 from fairwarning.portal.sessions import Sessions
 from fairwarning.portal.strings import Texts, with_code
 

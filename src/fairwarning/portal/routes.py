@@ -2,7 +2,6 @@
 
 from fairwarning.portal.app import Page
 from fairwarning.portal.pages import (
-    approve_chosen,
     events,
     fleet,
     history,
@@ -18,8 +17,6 @@ from fairwarning.portal.pages import (
 
 PAGES: tuple[Page, ...] = (
     *overview.PAGES,
-    # Before the pages of one event, whose path would match too.
-    *approve_chosen.PAGES,
     *events.PAGES,
     *fleet.PAGES,
     *instance.PAGES,

@@ -5,7 +5,7 @@ from typing import Any
 from fairwarning.common.toml_lines import Lines, Path
 from fairwarning.common.toml_table import Mistake, suggestion, with_lines
 from fairwarning.common.toml_text import NotToml, parse_toml
-from fairwarning.drivers import DRIVER_CATALOGUE
+from fairwarning.drivers import plugins
 from fairwarning.fleet_file.problems import FleetProblem
 from fairwarning.fleet_file.read import read_json
 from fairwarning.scenarios.model import (
@@ -67,7 +67,7 @@ def _fleet(top: ScenarioTable) -> Json | None:
         return None
     fleet: Json = {"test": True, **raw}
     try:
-        read_json(fleet, DRIVER_CATALOGUE)
+        read_json(fleet, plugins.catalogue())
     except FleetProblem as problem:
         for each in problem.mistakes:
             top.mistakes.append((("fleet", *_path(each.pointer or "")), each.message))

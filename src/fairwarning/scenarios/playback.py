@@ -17,12 +17,7 @@ from fairwarning.scenarios.model import (
     SetFault,
     Step,
 )
-from fairwarning.scenarios.read_recording import (
-    Outage,
-    RecordedEvent,
-    Recording,
-    read_recording,
-)
+from fairwarning.scenarios.read_recording import Outage, RecordedEvent, Recording, read_recording
 
 _SECOND_MS = 1_000
 _STATUS = re.compile(r"answered (\d{3})")

@@ -14,15 +14,8 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
-from fairwarning.client.blocking_connection import BlockingConnection
-from fairwarning.client.flow import (
-    VERSIONS,
-    WAIT_S,
-    Flow,
-    Outcome,
-    Response,
-    instance_request,
-)
+from fairwarning.client.connections import BlockingConnection
+from fairwarning.client.flow import VERSIONS, WAIT_S, Flow, Outcome, Response, instance_request
 from fairwarning.client.http import Address, Broken
 from fairwarning.client.parse_document import BadDocument, read_date, read_instance
 

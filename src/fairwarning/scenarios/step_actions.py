@@ -64,14 +64,6 @@ def _operation(kind: OperationKind) -> ReadAction:
     return lambda step: Operate(kind=kind, instance=step.needed(kind))
 
 
-def _approve(step: ScenarioTable) -> Action:
-    return Approve(event=step.needed("approve"))
-
-
-def _cancel(step: ScenarioTable) -> Action:
-    return Cancel(event=step.needed("cancel"), reason=step.text("reason"))
-
-
 def _postpone(step: ScenarioTable) -> Action | None:
     table = step.inner("postpone", _POSTPONE_KEYS)
     if table is None:
@@ -151,8 +143,8 @@ def _or(words: tuple[str, ...]) -> str:
 ACTIONS: Mapping[str, ReadAction] = {
     "schedule": _schedule,
     **{str(kind): _operation(kind) for kind in OperationKind},
-    "approve": _approve,
-    "cancel": _cancel,
+    "approve": lambda step: Approve(event=step.needed("approve")),
+    "cancel": lambda step: Cancel(event=step.needed("cancel"), reason=step.text("reason")),
     "postpone": _postpone,
     "fault": _fault,
     "clear-faults": _clear_faults,

@@ -30,7 +30,7 @@ class Impact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriverCall:
-    """One call of `SimDriver.carry_out`, as the checkers see it."""
+    """One call of `SimDriver.do`, as the checkers see it."""
 
     node: str
     holder: str
@@ -116,7 +116,7 @@ class SimDriver:
         impact.attempt = max(impact.attempt, order.attempt)
         return impact.state
 
-    async def carry_out(self, order: Order, alarm: Alarm, lease: Lease) -> None:
+    async def do(self, order: Order, alarm: Alarm, lease: Lease) -> None:
         await self._live()
         world, impact = self._world, self._world.impact(order)
         is_refused = order.attempt < impact.attempt

@@ -22,6 +22,7 @@ from fairwarning.simulation.records import Broken, demand
 from fairwarning.simulation.stores import StorePlace
 from fairwarning.simulation.world import OPERATOR, World
 
+RESTS_MAX = 3  # Each caller asks once more at most.
 ROUNDS_MAX = 600  # A world that needs more has a bug.
 RECHECK_MS = 5 * SECOND_MS
 """How often a node on a shared store polls, in case it missed a signal."""
@@ -162,6 +163,16 @@ async def _heal(world: World) -> None:
     await world.settle()
     await _start_all(world)
     await _decide_rollouts(world)
+    for _ in range(RESTS_MAX):
+        await _end_all(world)
+        await _come_to_rest(world)
+        # A caller that waited until the store was followed again may have asked for more.
+        if not await world.unfinished():
+            break
+
+
+async def _end_all(world: World) -> None:
+    """Lets time pass until every event and rollout has ended."""
     for _ in range(ROUNDS_MAX):
         await world.settle()
         for impact in world.physical.running():
@@ -176,7 +187,6 @@ async def _heal(world: World) -> None:
         if not await world.unfinished() and not await _unfinished_rollouts(world):
             break
         await _pass_time(world)
-    await _come_to_rest(world)
 
 
 async def _start_all(world: World) -> None:

@@ -35,6 +35,7 @@ from fairwarning.engine.protocols import (
     Record,
     Signal,
     Step,
+    StoreCondition,
 )
 from fairwarning.stores import listeners
 from fairwarning.stores.event_queries import fits, place_of
@@ -74,6 +75,10 @@ class MemoryStore:
 
     async def close(self) -> None:
         """Does nothing; other stores disconnect here."""
+
+    @property
+    def condition(self) -> StoreCondition:
+        return StoreCondition()
 
     def listen(self, listener: Listener) -> None:
         self._listeners.add(listener)

@@ -29,6 +29,7 @@ from fairwarning.engine.protocols import (
     Record,
     Signal,
     Step,
+    StoreCondition,
 )
 from fairwarning.stores import statements
 from fairwarning.stores.codec import Stored, event_of, record_of, scope_of
@@ -50,6 +51,10 @@ class SqlStore(ABC):
     @abstractmethod
     def _listed(words: list[str]) -> str:
         """Returns a list of texts as one query parameter, in the form that the database takes."""
+
+    @property
+    def condition(self) -> StoreCondition:
+        return StoreCondition()
 
     def listen(self, listener: Listener) -> None:
         self._listeners.add(listener)

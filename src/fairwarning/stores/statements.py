@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
+from fairwarning import __version__
 from fairwarning.core.instants import Instant
 from fairwarning.core.model import Actor, Event, EventId, ScopeId
 from fairwarning.core.new_events import refuse_used_id
@@ -16,6 +17,7 @@ from fairwarning.core.transitions import Noted, Transition
 from fairwarning.engine.protocols import Fence, FenceBroken, Record
 from fairwarning.stores.codec import Row, encode
 from fairwarning.stores.listeners import GLOBAL_REVISION, GLOBAL_SCOPE, record_changed
+from fairwarning.stores.migrations import FLOOR_SINCE, Migration
 from fairwarning.stores.writes import (
     Writes,
     event_id_of,
@@ -245,3 +247,15 @@ def refuse_broken_fences(fences: Iterable[Fence], rows: Sequence[Row]) -> None:
     for fence in fences:
         if (fence.record.kind, fence.record.key) not in found:
             raise FenceBroken(fence)
+
+
+def migration_records(migration: Migration) -> list[Statement]:
+    """Returns the statements that record that a migration has run, and by which program."""
+    version = migration.version
+    records = [Statement("record_version", {"version": version})]
+    if version >= FLOOR_SINCE:
+        maker: Mapping[str, Value] = {"version": version, "program": __version__}
+        records.append(Statement("record_program", maker))
+    if migration.raises_floor:
+        records.append(Statement("raise_floor", {"floor": migration.oldest_node}))
+    return records

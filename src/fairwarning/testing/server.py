@@ -16,14 +16,7 @@ from fairwarning.core.model import OperationKind
 from fairwarning.metadata.request_watchers import ObservedRequest, RefusedRequest
 from fairwarning.metadata.settings import EndpointRules
 from fairwarning.operator_api.schemas import Event
-from fairwarning.testing.arguments import (
-    Span,
-    described,
-    one_of,
-    span_ms,
-    type_of,
-    with_server,
-)
+from fairwarning.testing.arguments import Span, described, one_of, span_ms, type_of, with_server
 from fairwarning.testing.server_loop import START, ServerLoop, TimedRequest, names, read_fleet
 from fairwarning.testing.server_thread import Background, Changes
 from fairwarning.testing.virtual_machine import Vm

@@ -24,7 +24,7 @@ from fairwarning.core.model import (
     ScopeId,
     operator_actor,
 )
-from fairwarning.drivers import DRIVER_CATALOGUE
+from fairwarning.drivers import plugins
 from fairwarning.engine.clocks import VirtualClock
 from fairwarning.engine.protocols import Choice, Entry
 from fairwarning.fleet_file.model import Fleet
@@ -52,12 +52,12 @@ def read_fleet(fleet: str | Path | dict[str, Any] | None) -> Fleet | None:
     if fleet is None:
         return None
     if isinstance(fleet, dict):
-        return read_json({"test": True, **fleet}, DRIVER_CATALOGUE)
+        return read_json({"test": True, **fleet}, plugins.catalogue())
     is_file = isinstance(fleet, Path) or ("\n" not in fleet and fleet.endswith(".toml"))
     text = read_text(fleet) if is_file else str(fleet)
-    read = read_toml(text, DRIVER_CATALOGUE)
+    read = read_toml(text, plugins.catalogue())
     _, tables = parse_toml(text)
-    return read if "test" in tables else read_json({"test": True, **tables}, DRIVER_CATALOGUE)
+    return read if "test" in tables else read_json({"test": True, **tables}, plugins.catalogue())
 
 
 def seeded_ids(seed: int) -> Callable[[], EventId]:

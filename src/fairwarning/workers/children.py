@@ -17,6 +17,8 @@ from typing import Any
 
 import uvloop
 
+from fairwarning.common.systemd import leave_service
+
 PAUSE_S_MIN = 0.1
 PAUSE_S_MAX = 5.0
 """The longest pause before a child that ends again and again is started anew."""
@@ -113,6 +115,7 @@ def _run_and_exit(child: Child, pipe: int, life: int) -> None:
     code = 1
     try:
         signal.set_wakeup_fd(-1)
+        leave_service()
         # Ctrl-C reaches all processes of a terminal. Only the supervisor acts on it.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD):

@@ -8,13 +8,16 @@ import asyncio
 import logging
 import socket
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any
+
+from prometheus_client.core import CounterMetricFamily
+from prometheus_client.registry import Collector
 
 from fairwarning import __version__
 from fairwarning.core.model import Scope, ScopeId
 from fairwarning.engine.document_views import Views
-from fairwarning.engine.protocols import Clock, DocumentStore
+from fairwarning.engine.protocols import Clock, DocumentStore, within
 from fairwarning.engine.service import Engine
 from fairwarning.engine.step_back import StepBack
 from fairwarning.metadata.request_watchers import Watcher
@@ -24,6 +27,8 @@ from fairwarning.workers.messages import Frame, Kind
 PAGE_SCOPES_MAX = 50  # Encoding so many takes some milliseconds, and commits wait meanwhile.
 WAITING_BYTES_MAX = 64 * 1024 * 1024
 """A worker that reads its news so slowly is cut off. It connects again and reads all scopes."""
+AGE_S = 1.0
+"""The time between two news of the documents' age."""
 SAMPLE_S = 5.0
 """The time between two counts of polls, as in a node without workers."""
 
@@ -71,7 +76,11 @@ class EngineServer:
         views: Views,
         store: DocumentStore,
         clock: Clock,
+        *,
+        store_s_max: float | None = None,
     ) -> None:
+        """`store_s_max` limits how long a call of a worker waits for the store."""
+        self._store_s_max = store_s_max
         self._listener = listener
         self.urls = urls
         self._engine = engine
@@ -81,6 +90,10 @@ class EngineServer:
         self._workers: dict[ConnectedWorker, None] = {}
         self._ended_answers: dict[int, int] = {}
         """The answers of earlier processes of each worker, so that its counter never falls."""
+        self._pids: dict[int, int] = {}
+        """The last process of each worker."""
+        self.worker_starts: dict[int, int] = {}
+        """How many processes of each worker have called, by the number of the worker."""
         self._watchers: list[Watcher] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self._running: asyncio.Task[None] | None = None
@@ -150,7 +163,7 @@ class EngineServer:
     async def _answer(self, worker: ConnectedWorker, frame: Frame) -> None:
         call, answer = self._answers[frame.name]
         try:
-            result = await answer(call.argument.decode(frame.body))
+            result = await within(self._store_s_max, answer(call.argument.decode(frame.body)))
             given = Frame(Kind.ANSWER, frame.name, frame.number, m.encode(result))
         except Exception as error:
             given = m.failure(frame, error)
@@ -162,6 +175,10 @@ class EngineServer:
         if frame.name == m.HELLO.name:
             hello = m.HELLO.content.decode(frame.body)
             worker.number = hello.number
+            if self._pids.get(hello.number) != hello.pid:
+                # The same process also calls again after it was cut off.
+                self._pids[hello.number] = hello.pid
+                self.worker_starts[hello.number] = self.worker_starts.get(hello.number, 0) + 1
             if hello.version != __version__:
                 # It is of the program before a reload, and will be replaced in a moment.
                 worker.cut_off()
@@ -181,14 +198,16 @@ class EngineServer:
             self._views.note_asked(report.asked)
 
     async def _run(self) -> None:
-        """Accept workers, and count their polls from time to time."""
+        """Accept workers, tell them how old the documents are, and count their polls."""
         async with await asyncio.start_unix_server(self._serve, sock=self._listener):
             sampled_s = time.monotonic()
             while True:
-                await asyncio.sleep(SAMPLE_S)
+                await asyncio.sleep(AGE_S)
+                self._tell(m.AGE, self._engine.documents_age_s())
                 now_s = time.monotonic()
-                self._views.sample(self._clock.now() / 1000, now_s - sampled_s)
-                sampled_s = now_s
+                if now_s - sampled_s >= SAMPLE_S:
+                    self._views.sample(self._clock.now() / 1000, now_s - sampled_s)
+                    sampled_s = now_s
 
     def _on_shown(self, scope: Scope) -> None:
         if self._workers:
@@ -232,6 +251,22 @@ class EngineServer:
 
     async def _check_past(self, _: None) -> None:
         await self._engine.check_past()
+
+
+class WorkerMetrics(Collector):
+    """Shows how often workers were started, so that one that ends again and again is noticed."""
+
+    def __init__(self, server: EngineServer) -> None:
+        self._server = server
+
+    def collect(self) -> Iterable[CounterMetricFamily]:
+        family = CounterMetricFamily(
+            "fairwarning_worker_starts", "Starts of each worker since this process began",
+            labels=["worker"],
+        )  # fmt: skip
+        for number, count in sorted(self._server.worker_starts.items()):
+            family.add_metric([str(number)], count)
+        yield family
 
 
 def _news(news: m.News[Any], content: object) -> bytes:

@@ -19,7 +19,7 @@ from fairwarning.core.instants import Instant
 from fairwarning.core.model import Actor, Event, EventId, InstanceName, Scope, ScopeId
 from fairwarning.core.refusals import Code, Refused
 from fairwarning.core.transitions import Unknown, kind_of
-from fairwarning.engine.protocols import Entry, Position, StoreDown
+from fairwarning.engine.protocols import Entry, Position, SchemaTooNew, StoreDown
 from fairwarning.metadata.request_watchers import ObservedRequest
 from fairwarning.stores.codec import decode_transition
 from fairwarning.stores.codec import encode as encode_json
@@ -40,6 +40,7 @@ class Kind(IntEnum):
     DOWN = 3
     BROKEN = 4
     NEWS = 5
+    OUTDATED = 6
 
 
 class Frame(Struct, frozen=True, array_like=True):
@@ -172,6 +173,8 @@ REPORT = News[Report]("report", Report)
 WATCH = News[bool]("watch", bool)
 OBSERVED = News[ObservedRequest]("observed", ObservedRequest)
 SHOWN = News[Scope]("shown", Scope)
+AGE = News[float]("age", float)
+"""How many seconds ago the engine's process last read all changes of other nodes."""
 STEPPED_BACK = News[SteppedBack]("stepped-back", SteppedBack)
 
 _COMMANDS = {each.__name__: each for each in get_args(Command)}
@@ -196,6 +199,8 @@ def failure(frame: Frame, error: Exception) -> Frame:
     if isinstance(error, Refused):
         return Frame(Kind.REFUSED, frame.name, frame.number, encode((error.code, error.message)))
     kind = Kind.DOWN if isinstance(error, StoreDown) else Kind.BROKEN
+    if isinstance(error, SchemaTooNew):
+        kind = Kind.OUTDATED
     return Frame(kind, frame.name, frame.number, encode(str(error)))
 
 
@@ -205,6 +210,8 @@ def raised_by(frame: Frame) -> Exception:
         code, message = msgspec.msgpack.decode(frame.body, type=tuple[Code, str])
         return Refused(code, message)
     text = msgspec.msgpack.decode(frame.body, type=str)
+    if frame.kind is Kind.OUTDATED:
+        return SchemaTooNew(text)
     if frame.kind is Kind.DOWN:
         return StoreDown(text)
     return RuntimeError(f"the engine's process could not answer {frame.name}: {text}")

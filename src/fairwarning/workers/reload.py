@@ -1,5 +1,6 @@
 """Loads the program anew in the same process, and hands over its sockets and its children.
 
+A start by systemd after a restart or a crash takes over sockets too, but no children.
 The new program reads its options and its configuration again. Whether it can do so is tried first
 in another process, so that a mistake in the configuration does not end the service.
 """
@@ -13,6 +14,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NoReturn
 
 from msgspec import Struct, convert, to_builtins
+
+from fairwarning.common.systemd import taken_sockets, withdraw_socket
 
 HANDED_OVER = "FAIRWARNING_HANDED_OVER"
 """The environment variable that tells the new program what it takes over, as JSON."""
@@ -41,8 +44,9 @@ class HandedOver(Struct, kw_only=True):
 
     def close_rest(self) -> None:
         """Close the sockets that nobody has taken, such as those of a worker too many."""
-        for fd in self.sockets.values():
+        for key, fd in self.sockets.items():
             os.close(fd)
+            withdraw_socket(key)
         self.sockets = {}
 
 
@@ -54,9 +58,8 @@ def is_trial() -> bool:
 def take_over() -> HandedOver:
     """Return what the old program has handed over. It is empty at an ordinary start."""
     given = os.environ.pop(HANDED_OVER, "")
-    if not given:
-        return HandedOver()
-    handed = convert(json.loads(given), HandedOver)
+    kept = taken_sockets()
+    handed = convert(json.loads(given), HandedOver) if given else HandedOver(sockets=kept)
     # Programs that a driver starts must not have them.
     for fd in (*handed.sockets.values(), *(handed.life or ())):
         os.set_inheritable(fd, False)

@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
+from fairwarning.common.systemd import notify, notify_reloading, watchdog_s
 from fairwarning.workers.children import CannotStart, Child, kill
 from fairwarning.workers.reload import start_trial
 
@@ -73,7 +74,9 @@ class Supervisor:
     def _loop(self, signals: socket.socket) -> None:
         while True:
             self._start_due()
-            numbers = self._wait(signals, self._next_start_s())
+            numbers = self._wait(signals, self._timeout_s())
+            if watchdog_s() is not None:
+                notify(WATCHDOG="1")
             if _ENDING.intersection(numbers):
                 return
             self._bury()
@@ -85,6 +88,7 @@ class Supervisor:
 
     def _try_reload(self) -> None:
         if self._is_ready and self._trial is None:
+            notify_reloading()
             self._trial = start_trial()
         else:
             _log.warning("the last reload is not over yet, so this one is ignored")
@@ -97,6 +101,7 @@ class Supervisor:
         said = trial.communicate()[1].strip()
         if trial.returncode:
             _log.error("the reload is given up, and the old program goes on: %s", said)
+            notify(READY="1")
         return not trial.returncode
 
     def _reload(self, signals: socket.socket) -> None:
@@ -130,10 +135,14 @@ class Supervisor:
         self._retired.add(pid)
         return pid
 
-    def _next_start_s(self) -> float | None:
-        """Return the seconds until a child is to be started, or None if none is."""
-        due = [each.due_s for each in self._children if not each.pid]
-        return max(0.0, min(due) - time.monotonic()) if due else None
+    def _timeout_s(self) -> float | None:
+        """Return the seconds until a child is to be started or systemd expects a sign of life. It
+        is None if neither is.
+        """
+        now_s = time.monotonic()
+        found = [max(0.0, each.due_s - now_s) for each in self._children if not each.pid]
+        found += [ping_s] if (ping_s := watchdog_s()) is not None else []
+        return min(found, default=None)
 
     def _wait(self, signals: socket.socket, timeout_s: float | None) -> bytes:
         """Wait for signals, or for something that a child tells. Return the signals' numbers."""
@@ -190,6 +199,7 @@ class Supervisor:
 
     def _stop(self, signals: socket.socket) -> None:
         """End all children. The engine may still answer while the workers end."""
+        notify(STOPPING="1")
         left = {each.pid for each in self._children if each.pid} | self._retired
         left |= {each.old_pid for each in self._children if each.old_pid}
         for pid in left:

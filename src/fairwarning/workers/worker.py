@@ -10,7 +10,7 @@ import os
 import signal
 import socket
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from fairwarning import __version__
 from fairwarning.core.commands import BeginAnew
@@ -58,8 +58,14 @@ class Worker:
         self._views = Views(self._store, self._begin_anew)
         self._engine = engine
         engine.on_receipt = lambda receipt: self._views.put(receipt.scope)
-        handlers = Handlers(engine, self._views, self._store, clock, settings.rules)
-        self._state = EndpointState(self._views, handlers, settings.rules, Faults(clock))
+        # The engine's process limits the wait for the store. It may be restarted meanwhile.
+        rules = replace(settings.rules, store_s_max=None)
+        handlers = Handlers(engine, self._views, self._store, clock, rules)
+        self._complete_s = asyncio.get_running_loop().time()
+        """Up to when the documents are known to be complete, by the event loop's clock."""
+        self._state = EndpointState(
+            self._views, handlers, settings.rules, Faults(clock), self._age_s
+        )
         self._server = MetadataServer(self._state, settings.sockets)
         self._server.on_sample = self._report
         self._marks = JournalReader(self._store)
@@ -68,6 +74,7 @@ class Worker:
         self._marking: asyncio.Task[None] | None = None
         self._reloading: asyncio.Task[None] | None = None
         self._link.hear(m.SHOWN, self._on_shown)
+        self._link.hear(m.AGE, self._on_age)
         self._link.hear(m.STEPPED_BACK, self._on_step_back)
         self._link.hear(m.WATCH, self._on_watch)
         self._link.on_connected = self._load
@@ -96,6 +103,14 @@ class Worker:
 
     def _on_shown(self, scope: Scope) -> None:
         self._views.on_signal(Signal(scope_id=scope.id, next_deadline_ms=None, scope=scope))
+
+    def _on_age(self, age_s: float) -> None:
+        # Until all scopes are read after a new connection, the documents may be older than this.
+        if self._link.away_since_s is None:
+            self._complete_s = asyncio.get_running_loop().time() - age_s
+
+    def _age_s(self) -> float:
+        return asyncio.get_running_loop().time() - self._complete_s
 
     def _on_step_back(self, news: m.SteppedBack) -> None:
         self._begin_era(StepBack(common_ms=news.common_ms, lost=frozenset(news.lost)))

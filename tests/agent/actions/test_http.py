@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import trustme
 
-from fairwarning.agent.actions import http_exchange
+from fairwarning.agent.actions import http
 from fairwarning.agent.actions.base import ActionFailed
 from fairwarning.agent.actions.registry import HANDLERS
 from fairwarning.agent.model import Action, Http
@@ -311,4 +311,4 @@ async def test_an_answer_without_an_end_is_read_up_to_a_limit() -> None:
 
     async with listening(serve) as port:
         await do(Http(url=f"http://127.0.0.1:{port}/"))
-    assert sent >= http_exchange.ANSWER_BYTES_MAX - 65_536
+    assert sent >= http.ANSWER_BYTES_MAX - 65_536

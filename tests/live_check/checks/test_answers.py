@@ -30,7 +30,8 @@ def change_a_line(make: RoundBuilder) -> None:
     """The history has another line where a caller was shown one."""
     answer = request_of(make, "schedule-LOST").answer
     assert answer is not None
-    answer["timeline"][0] = {**answer["timeline"][0], "data": {}}
+    first = answer["timeline"][0]
+    answer["timeline"][0] = {**first, "data": {**first["data"], "event_id": "another"}}
 
 
 def tell_other_resources(make: RoundBuilder) -> None:

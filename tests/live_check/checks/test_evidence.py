@@ -4,7 +4,8 @@ import pytest
 from msgspec.structs import replace
 
 from fairwarning.live_check.checks import check
-from fairwarning.live_check.records import NodeChange
+from fairwarning.live_check.checks.evidence import Evidence
+from fairwarning.live_check.records import Fault, NodeChange
 from tests.live_check.checks.broken_rounds import (
     Break,
     assert_only_broken,
@@ -67,3 +68,14 @@ def test_a_broken_promise_is_found_and_no_other(promise: str, break_it: Break, w
 
 def test_a_round_that_keeps_every_promise_has_no_findings() -> None:
     assert check(good_round().records) == []
+
+
+def test_a_step_of_the_databases_clock_is_allowed_for() -> None:
+    make = good_round()
+    before_ms = Evidence(make.records).slack_ms
+    make.records.add(
+        Fault(
+            name="db-clock", detail="", began=at(1), ended=at(2), writable=at(2), clock_step_ms=500
+        )
+    )
+    assert Evidence(make.records).slack_ms == before_ms + 500

@@ -61,6 +61,14 @@ async def test_an_old_request_with_such_an_offer_need_not_name_its_host(rig: Rig
     assert (await client.receive()).status == 200
 
 
+async def test_the_words_of_several_connection_headers_count(rig: Rig) -> None:
+    client = await rig.connect()
+    upgrade = "Metadata: true\r\nUpgrade: h2c\r\nConnection: Upgrade\r\nConnection: close\r\n\r\n"
+    await client.send(f"GET {PATH} HTTP/1.1\r\nHost: 127.0.0.1\r\n{upgrade}".encode())
+    answer = await client.receive()
+    assert (answer.status, answer.headers.get("connection")) == (200, "close")
+
+
 async def test_a_body_is_never_taken_for_a_request(rig: Rig) -> None:
     client = await rig.connect()
     smuggled = request(VERSIONS)

@@ -2,12 +2,15 @@
 
 import json
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 
 from fairwarning.core.faults import Fault, FaultKind
 from fairwarning.core.model import Phase
 from fairwarning.core.refusals import Code, Refused
+from fairwarning.core.transitions import Approved
+from fairwarning.engine.protocols import StoreDown
 from tests.engine.harness import FailingStore
 from tests.metadata.rig import PATH, Rig, request
 
@@ -68,6 +71,37 @@ async def test_an_approval_during_an_outage_is_not_lost_silently(outage: Outage)
     outage.store.is_down = False
     assert (await outage.ask(method="POST", body=body(id))).status == 200
     assert await outage.phase(id) is Phase.STARTED
+
+
+async def test_an_instance_learns_about_itself_from_memory(outage: Outage) -> None:
+    path = "/metadata/instance?api-version=2021-02-01"
+    before = await outage.ask(path)
+    outage.store.is_down = True
+    during = await outage.ask(path)
+    assert (during.status, during.json()) == (200, before.json())
+
+
+async def test_of_several_approvals_an_outage_leaves_none_done(
+    outage: Outage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ids = [await outage.schedule(name) for name in ("web-0", "web-1")]
+    await outage.ask()
+    transact, has_approved = outage.store.transact, False
+
+    async def once(*args: Any, **named: Any) -> Any:
+        """The store goes away after the first approval."""
+        nonlocal has_approved
+        if has_approved:
+            raise StoreDown("gone")
+        receipt = await transact(*args, **named)
+        has_approved = any(isinstance(each, Approved) for each in receipt.transitions)
+        return receipt
+
+    monkeypatch.setattr(outage.store, "transact", once)
+    requests = {"StartRequests": [{"EventId": id} for id in ids]}
+    answer = await outage.ask(method="POST", body=json.dumps(requests).encode())
+    approved = [(await outage.store.find_event(id))[1].is_approved for id in ids]
+    assert (answer.status, approved) == (200, [True, True])
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])

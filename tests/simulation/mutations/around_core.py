@@ -258,6 +258,6 @@ MUTATIONS = [
         "at = None if kept is None else await self._carry_on(kept)",
         "assert kept\n                    at = await self._carry_on(kept)",
         "",
-        seeds=(12_482,),
+        seeds=(12_906,),
     ),
 ]

@@ -15,7 +15,7 @@ from fairwarning.core.refusals import Refused
 from fairwarning.engine.clocks import SystemClock
 from fairwarning.engine.protocols import Moment, Signal, Store, StoreDown
 from fairwarning.stores.postgres import PostgresStore, database, signals
-from fairwarning.stores.postgres.database import conninfo_of, explained
+from fairwarning.stores.postgres.database import conninfo_of
 from tests.stores.fleet import ME, declare, web, whole_journal
 from tests.stores.nodes import nodes, stranger, wait_for
 from tests.stores.steps import changing
@@ -238,31 +238,6 @@ async def test_a_server_that_hangs_does_not_hang_us(
 async def test_a_server_that_is_not_there(dsn: str, advice: str) -> None:
     with pytest.raises(StoreDown, match=advice):
         await PostgresStore(dsn).open()
-
-
-async def test_a_database_that_is_not_there(postgres_server: PostgresServer) -> None:
-    with pytest.raises(StoreDown, match=r"cannot be reached.*database"):
-        await PostgresStore(postgres_server.dsn("nowhere")).open()
-
-
-@pytest.mark.parametrize(
-    ("state", "advice"),
-    [
-        ("08006", "check that it runs"),
-        ("25006", "name the primary"),
-        ("40P01", "ask again"),
-        ("42501", "grant it"),
-        ("53100", "disk is full"),
-        ("53300", "out of memory or connections"),
-        ("55P03", "a lock was not free"),
-        ("57014", "took too long"),
-        ("57P01", "once it is up"),
-        ("XX001", "restore a backup"),
-        ("42P01", "SQLSTATE 42P01"),
-    ],
-)
-def test_an_outage_says_what_to_do(state: str, advice: str) -> None:
-    assert advice in str(explained(psycopg.errors.lookup(state)("no")))
 
 
 def test_what_the_url_says_comes_before_the_defaults() -> None:

@@ -1,6 +1,7 @@
 """The store of clusters: locks, the server's clock, and signals between nodes."""
 
 import asyncio
+import gc
 from itertools import pairwise
 
 import psycopg
@@ -17,6 +18,7 @@ from fairwarning.engine.protocols import Moment, ScopeBusy, Signal, StoreDown
 from fairwarning.stores.codec import encode
 from fairwarning.stores.postgres import PostgresStore
 from fairwarning.stores.postgres.signals import PAYLOAD_BYTES_MAX, payloads_of
+from fairwarning.stores.postgres.store import ShieldedCalls
 from tests.stores.fleet import ME, deciding, declare, vm, web
 from tests.stores.nodes import nodes, stranger, wait_for
 from tests.stores.steps import changing
@@ -354,3 +356,25 @@ async def test_closing_finishes_what_was_asked(postgres: PostgresStore, postgres
         await postgres.read(id)
     await postgres.open()
     assert (await postgres.read(id)).revision == 32
+
+
+async def test_a_call_that_fails_after_its_caller_has_gone_is_no_error_of_the_program() -> None:
+    complaints: list[dict[str, object]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: complaints.append(context))
+    gate = asyncio.Event()
+
+    async def fail() -> None:
+        await gate.wait()
+        raise StoreDown("the test wants it")
+
+    calls = ShieldedCalls()
+    caller = asyncio.create_task(calls.run(fail()))
+    await asyncio.sleep(0)
+    caller.cancel()
+    await asyncio.gather(caller, return_exceptions=True)
+    gate.set()
+    while calls._running:  # noqa: ASYNC110
+        await asyncio.sleep(0)
+    del caller
+    gc.collect()
+    assert not complaints

@@ -19,7 +19,7 @@ from tests.support.patience import HANG_S
 from tests.support.processes import clean_environment, running
 from tests.support.vms import Rig
 from tools.agent.balancer import connect_all
-from tools.agent.packages import SYSTEM_PATH
+from tools.debian_packages import SYSTEM_PATH
 
 _EMPTY = ("/etc/munge", "/etc/slurm", "/run", "/usr/local/sbin", "/var/lib", "/var/log")
 """The folders that each VM has for itself."""

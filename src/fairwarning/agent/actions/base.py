@@ -3,10 +3,12 @@
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeVar
 
-from fairwarning.agent.model import Action, Phase
+from fairwarning.agent.model import Action, Phase, Settings
 from fairwarning.client.model import Event, Instance
+
+S = TypeVar("S", bound=Settings)
 
 
 class ActionFailed(Exception):
@@ -49,6 +51,12 @@ class ActionHandler(Protocol):
 
     async def undo(self, action: Action, context: Context) -> None:
         """Undo the action. Raises ActionFailed if that did not work."""
+
+
+def settings_of(action: Action, kind: type[S]) -> S:
+    """Return the settings of the action, whose kind its handler knows."""
+    assert isinstance(action.settings, kind)
+    return action.settings
 
 
 def reason(problem: OSError) -> str:

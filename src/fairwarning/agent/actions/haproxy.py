@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 
-from fairwarning.agent.actions.base import ActionFailed, Context, reason
+from fairwarning.agent.actions.base import ActionFailed, Context, reason, settings_of
 from fairwarning.agent.model import Action, HaProxy
 
 WAS = "was"
@@ -83,8 +83,7 @@ async def _until_empty(socket: str, server: Server) -> None:
 
 
 def _chosen(action: Action, context: Context) -> tuple[HaProxy, str, Server]:
-    assert isinstance(action.settings, HaProxy)
-    settings = action.settings
+    settings = settings_of(action, HaProxy)
     return settings, context.render(settings.socket), read_server(context.render(settings.server))
 
 

@@ -3,7 +3,7 @@
 import logging
 from time import monotonic
 
-from fairwarning.agent.actions.base import ActionFailed, Context
+from fairwarning.agent.actions.base import ActionFailed, Context, settings_of
 from fairwarning.agent.actions.processes import complaint, run
 from fairwarning.agent.model import Action, Kubernetes, Phase
 
@@ -21,7 +21,7 @@ _log = logging.getLogger(__name__)
 class KubernetesHandler:
     async def do(self, action: Action, context: Context) -> None:
         began_s = monotonic()
-        settings = _settings(action)
+        settings = settings_of(action, Kubernetes)
         node = node_name(settings, context)
         found = await _kubectl(settings, look_arguments(node), context)
         if not found.strip():
@@ -34,7 +34,7 @@ class KubernetesHandler:
             await _kubectl(settings, drain_arguments(settings, node, left_s), context)
 
     async def undo(self, action: Action, context: Context) -> None:
-        settings = _settings(action)
+        settings = settings_of(action, Kubernetes)
         if (context.kept or {}).get(CORDONED_BY) != US:
             return
         node = node_name(settings, context)
@@ -94,8 +94,3 @@ async def _kubectl(settings: Kubernetes, arguments: list[str], context: Context)
             _log.warning("kubectl said: %s", finished.said[-SAID_CHARS_MAX:])
         raise ActionFailed(complaint(argv[0], finished))
     return finished.output
-
-
-def _settings(action: Action) -> Kubernetes:
-    assert isinstance(action.settings, Kubernetes)
-    return action.settings

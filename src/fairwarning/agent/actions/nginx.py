@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from fairwarning.agent.actions.base import ActionFailed, Context
+from fairwarning.agent.actions.base import ActionFailed, Context, settings_of
 from fairwarning.agent.actions.processes import must_run
 from fairwarning.agent.model import Action, Nginx
 
@@ -64,8 +64,7 @@ async def _change(settings: Nginx, before: str, after: str, context: Context) ->
 
 
 def _filled(action: Action, context: Context) -> Nginx:
-    settings = action.settings
-    assert isinstance(settings, Nginx)
+    settings = settings_of(action, Nginx)
     return Nginx(
         file=os.path.realpath(context.render(settings.file)),
         upstream=context.render(settings.upstream),

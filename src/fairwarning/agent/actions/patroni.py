@@ -8,8 +8,8 @@ import asyncio
 import logging
 from time import monotonic
 
-from fairwarning.agent.actions.base import ActionFailed, Context
-from fairwarning.agent.actions.http_exchange import Answer
+from fairwarning.agent.actions.base import ActionFailed, Context, settings_of
+from fairwarning.agent.actions.http import Answer
 from fairwarning.agent.actions.patroni_api import Cluster, PatroniApi, said
 from fairwarning.agent.model import Action, Patroni
 
@@ -26,7 +26,8 @@ _log = logging.getLogger(__name__)
 
 class PatroniHandler:
     async def do(self, action: Action, context: Context) -> None:
-        settings, api, ends_s = _settings(action), PatroniApi(_settings(action)), _ends_s(context)
+        settings, ends_s = settings_of(action, Patroni), _ends_s(context)
+        api = PatroniApi(settings)
         me = (context.kept or {}).get(WAS_LEADER)
         if await api.is_leader():
             me = await _hand_over(settings, api, context, ends_s)
@@ -38,7 +39,7 @@ class PatroniHandler:
         context.keep(SUCCESSOR, cluster.leader.name)
 
     async def undo(self, action: Action, context: Context) -> None:
-        settings, kept = _settings(action), context.kept or {}
+        settings, kept = settings_of(action, Patroni), context.kept or {}
         me = kept.get(WAS_LEADER)
         api, ends_s = PatroniApi(settings), _ends_s(context)
         if not settings.switch_back or me is None or await api.is_leader():
@@ -121,8 +122,3 @@ def refusal(answer: Answer, cluster: Cluster, leader: str) -> str:
 
 def _ends_s(context: Context) -> float:
     return monotonic() + max(1.0, context.time_left_s - MARGIN_S)
-
-
-def _settings(action: Action) -> Patroni:
-    assert isinstance(action.settings, Patroni)
-    return action.settings

@@ -10,8 +10,7 @@ from urllib.parse import quote, urlsplit
 import h11
 
 from fairwarning.agent.actions.base import ActionFailed, reason
-from fairwarning.agent.actions.http import basic
-from fairwarning.agent.actions.http_exchange import Answer, Outgoing, exchange
+from fairwarning.agent.actions.http import Answer, Outgoing, basic, exchange
 from fairwarning.agent.model import Patroni
 from fairwarning.common.text_files import read_text
 

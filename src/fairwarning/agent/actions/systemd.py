@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from fairwarning.agent.actions.base import ActionFailed, Context
+from fairwarning.agent.actions.base import ActionFailed, Context, settings_of
 from fairwarning.agent.actions.processes import must_run
 from fairwarning.agent.model import Action, Systemd
 
@@ -22,7 +22,7 @@ class Unit:
 
 class SystemdHandler:
     async def do(self, action: Action, context: Context) -> None:
-        settings = _settings(action)
+        settings = settings_of(action, Systemd)
         wanted = [context.render(unit) for unit in settings.stop]
         if WERE_RUNNING not in (context.kept or {}):
             shown = await _systemctl(settings, show_arguments(wanted), context)
@@ -34,7 +34,7 @@ class SystemdHandler:
             await _systemctl(settings, ["stop", "--", unit], context)
 
     async def undo(self, action: Action, context: Context) -> None:
-        settings = _settings(action)
+        settings = settings_of(action, Systemd)
         were_running = (context.kept or {}).get(WERE_RUNNING, "")
         for unit in reversed(were_running.split()):
             await _systemctl(settings, ["start", "--", unit], context)
@@ -74,8 +74,3 @@ async def _systemctl(settings: Systemd, arguments: list[str], context: Context) 
         if any(words in str(failed) for words in _REFUSED):
             raise ActionFailed(f"{failed}; see deploy/README.md on who may stop units") from None
         raise
-
-
-def _settings(action: Action) -> Systemd:
-    assert isinstance(action.settings, Systemd)
-    return action.settings

@@ -4,7 +4,7 @@ Both have the same options with the same defaults, so both pick the same rule.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from datetime import datetime, timedelta
 from functools import wraps
 from typing import Any
@@ -73,23 +73,9 @@ def event_options(command: Callable[..., None]) -> Callable[..., None]:
     """Add the options to a command, and pass it a `MadeUpEvent` as `wanted`."""
 
     @wraps(command)
-    def run(
-        *,
-        source: str,
-        description: str,
-        duration: float | None,
-        notice: float | None,
-        resources: tuple[str, ...],
-        **rest: Any,
-    ) -> None:
-        wanted = MadeUpEvent(
-            source=source,
-            description=description,
-            duration=duration,
-            notice=notice,
-            resources=resources,
-        )
-        command(wanted=wanted, **rest)
+    def run(**given: Any) -> None:
+        described = {each.name: given.pop(each.name) for each in fields(MadeUpEvent)}
+        command(wanted=MadeUpEvent(**described), **given)
 
     decorated: Callable[..., None] = run
     for option in reversed(_OPTIONS):

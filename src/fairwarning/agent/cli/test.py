@@ -12,13 +12,7 @@ import click
 
 from fairwarning.agent import logs
 from fairwarning.agent.cli.event_options import MadeUpEvent, event_options
-from fairwarning.agent.cli.main import (
-    config_option,
-    json_option,
-    load,
-    problems_of,
-    who_am_i,
-)
+from fairwarning.agent.cli.main import config_option, json_option, load, problems_of, who_am_i
 from fairwarning.agent.config.reader import TYPES
 from fairwarning.agent.leftover_processes import take_over
 from fairwarning.agent.model import Config

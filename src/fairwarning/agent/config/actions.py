@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import wraps
+from typing import TypeVar
 from urllib.parse import urlsplit
 
 from fairwarning.agent.config.table import ConfigTable
@@ -25,6 +27,7 @@ from fairwarning.agent.model import (
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD")
 RETRIES_MAX = 100  # More retries do not fit into any notice.
 NGINX_RELOAD = ("nginx", "-s", "reload")
+S = TypeVar("S", bound=Settings)
 
 
 def read_action(table: ConfigTable, phase: Phase) -> Action | None:
@@ -62,27 +65,38 @@ def _undo(table: ConfigTable, phase: Phase, given: list[str]) -> Run | Http | No
     return _http(table, "undo") if isinstance(value, dict) else _run(table, "undo")
 
 
+def _in_table(read: Callable[[ConfigTable], S]) -> Callable[[ConfigTable, str], S | None]:
+    """Return a reader that opens the table at a key for `read`, and closes it afterwards."""
+
+    @wraps(read)
+    def reader(table: ConfigTable, key: str) -> S | None:
+        inner = table.table(key)
+        if inner is None:
+            return None
+        found = read(inner)
+        inner.close()
+        return found
+
+    return reader
+
+
 def _run(table: ConfigTable, key: str) -> Run | None:
     found = table.command(key)
     return None if found is None else Run(command=found[0], is_shell=found[1])
 
 
-def _http(table: ConfigTable, key: str) -> Http | None:
-    inner = table.table(key)
-    if inner is None:
-        return None
-    method = inner.text("method", "POST").upper()
+@_in_table
+def _http(table: ConfigTable) -> Http:
+    method = table.text("method", "POST").upper()
     if method not in METHODS:
-        inner.wrong("method", f"`method` may be {', '.join(METHODS)}")
-    headers = inner.strings("headers")
+        table.wrong("method", f"`method` may be {', '.join(METHODS)}")
+    headers = table.strings("headers")
     for name, value in headers.items():
-        inner.check_templates("headers", value)
+        table.check_templates("headers", value)
         if not name.strip() or any(each in name + value for each in "\r\n"):
-            inner.wrong("headers", f"`{name}` is no header")
-    url = _url(inner, "url", ("http", "https"))
-    found = Http(url=url, method=method, headers=headers, body=inner.template("body"))
-    inner.close()
-    return found
+            table.wrong("headers", f"`{name}` is no header")
+    url = _url(table, "url", ("http", "https"))
+    return Http(url=url, method=method, headers=headers, body=table.template("body"))
 
 
 def _url(table: ConfigTable, key: str, schemes: tuple[str, ...]) -> str:
@@ -92,89 +106,71 @@ def _url(table: ConfigTable, key: str, schemes: tuple[str, ...]) -> str:
     return url
 
 
-def _kubernetes(table: ConfigTable, key: str) -> Kubernetes | None:
-    inner = table.table(key)
-    if inner is None:
-        return None
-    grace_s = inner.duration("grace_period", None)
-    found = Kubernetes(
-        node=inner.template("node", "{me}"),
-        drain=inner.flag("drain", True),
-        kubectl=inner.text("kubectl", "kubectl"),
-        kubeconfig=inner.text("kubeconfig"),
-        context=inner.text("context"),
+@_in_table
+def _kubernetes(table: ConfigTable) -> Kubernetes:
+    grace_s = table.duration("grace_period", None)
+    return Kubernetes(
+        node=table.template("node", "{me}"),
+        drain=table.flag("drain", True),
+        kubectl=table.text("kubectl", "kubectl"),
+        kubeconfig=table.text("kubeconfig"),
+        context=table.text("context"),
         grace_period_s=None if grace_s is None else int(grace_s),
-        ignore_daemonsets=inner.flag("ignore_daemonsets", True),
-        delete_emptydir_data=inner.flag("delete_emptydir_data", False),
-        force=inner.flag("force", False),
-        pod_selector=inner.text("pod_selector"),
+        ignore_daemonsets=table.flag("ignore_daemonsets", True),
+        delete_emptydir_data=table.flag("delete_emptydir_data", False),
+        force=table.flag("force", False),
+        pod_selector=table.text("pod_selector"),
     )
-    inner.close()
-    return found
 
 
-def _systemd(table: ConfigTable, key: str) -> Systemd | None:
-    inner = table.table(key)
-    if inner is None:
-        return None
-    units = inner.texts("stop")
-    if not units and "stop" not in inner.raw:
-        inner.wrong(None, "`stop` is missing; name the units, such as ['nginx.service']")
-    found = Systemd(stop=units, user=inner.flag("user", False))
-    inner.close()
-    return found
+@_in_table
+def _systemd(table: ConfigTable) -> Systemd:
+    units = table.texts("stop")
+    if not units and "stop" not in table.raw:
+        table.wrong(None, "`stop` is missing; name the units, such as ['nginx.service']")
+    return Systemd(stop=units, user=table.flag("user", False))
 
 
-def _haproxy(table: ConfigTable, key: str) -> HaProxy | None:
-    inner = table.table(key)
-    if inner is None:
-        return None
+@_in_table
+def _haproxy(table: ConfigTable) -> HaProxy:
     found = HaProxy(
-        socket=inner.text("socket", needed=True),
-        server=inner.template("server", needed=True),
-        state=inner.text("state", "drain"),
-        wait=inner.flag("wait", True),
+        socket=table.text("socket", needed=True),
+        server=table.template("server", needed=True),
+        state=table.text("state", "drain"),
+        wait=table.flag("wait", True),
     )
     if found.server and found.server.count("/") != 1:
-        inner.wrong("server", "`server` is written backend/name, as in `show servers state`")
+        table.wrong("server", "`server` is written backend/name, as in `show servers state`")
     if found.state not in ("drain", "maint"):
-        inner.wrong("state", "`state` may be drain or maint")
-    inner.close()
+        table.wrong("state", "`state` may be drain or maint")
     return found
 
 
-def _nginx(table: ConfigTable, key: str) -> Nginx | None:
-    inner = table.table(key)
-    if inner is None:
-        return None
-    reload = inner.command("reload")
-    found = Nginx(
-        file=inner.text("file", needed=True),
-        upstream=inner.template("upstream", needed=True),
-        server=inner.template("server", needed=True),
+@_in_table
+def _nginx(table: ConfigTable) -> Nginx:
+    reload = table.command("reload")
+    return Nginx(
+        file=table.text("file", needed=True),
+        upstream=table.template("upstream", needed=True),
+        server=table.template("server", needed=True),
         reload=NGINX_RELOAD if reload is None else reload[0],
     )
-    inner.close()
-    return found
 
 
-def _patroni(table: ConfigTable, key: str) -> Patroni | None:
-    inner = table.table(key)
-    if inner is None:
-        return None
+@_in_table
+def _patroni(table: ConfigTable) -> Patroni:
     found = Patroni(
-        url=inner.text("url", Patroni().url),
-        candidate=inner.template("candidate"),
-        switch_back=inner.flag("switch_back"),
-        user=inner.text("user"),
-        password=inner.text("password"),
-        password_file=inner.text("password_file"),
-        ca_file=inner.text("ca_file"),
-        cert_file=inner.text("cert_file"),
-        key_file=inner.text("key_file"),
+        url=table.text("url", Patroni().url),
+        candidate=table.template("candidate"),
+        switch_back=table.flag("switch_back"),
+        user=table.text("user"),
+        password=table.text("password"),
+        password_file=table.text("password_file"),
+        ca_file=table.text("ca_file"),
+        cert_file=table.text("cert_file"),
+        key_file=table.text("key_file"),
     )
-    _check_patroni(inner, found)
-    inner.close()
+    _check_patroni(table, found)
     return found
 
 
@@ -202,18 +198,15 @@ def _scheme(url: str) -> str:
     return parts.scheme if is_plain else ""
 
 
-def _notify(table: ConfigTable, key: str) -> Notify | None:
-    inner = table.table(key)
-    if inner is None:
-        return None
+@_in_table
+def _notify(table: ConfigTable) -> Notify:
     found = Notify(
-        url=inner.text("url", needed=True),
-        title=inner.template("title", "{event.type} of {event.resources}: {phase}"),
-        body=inner.template("body", "{event.description}"),
+        url=table.text("url", needed=True),
+        title=table.template("title", "{event.type} of {event.resources}: {phase}"),
+        body=table.template("body", "{event.description}"),
     )
     if found.url and "://" not in found.url:
-        inner.wrong("url", "`url` is one of Apprise's, such as slack://… or mailto://…")
-    inner.close()
+        table.wrong("url", "`url` is one of Apprise's, such as slack://… or mailto://…")
     return found
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from fairwarning.azure_api.body_types.tables import BodyType, Table, body_type
 from fairwarning.azure_api.body_values import wrong_kind
-from fairwarning.azure_api.errors import ArmError, Failure
+from fairwarning.azure_api.errors import ArmError, Failure, invalid_value
 from fairwarning.azure_api.request import ArmCall, Json
 
 _ENVELOPE = frozenset({
@@ -154,12 +154,7 @@ def _number(value: Any, kind: str, path: str) -> int | float:
     if isinstance(value, int) and not isinstance(value, bool) and abs(value) <= _INT_MAX:
         return value
     wanted = "a number" if kind == "num" else "a whole number that fits into 32 bits"
-    raise ArmError(
-        400,
-        "InvalidParameter",
-        f"The value '{str(value)[:40]}' of parameter '{path[:400]}' is invalid; use {wanted}.",
-        target=path[:400],
-    )
+    raise invalid_value(path[:400], value, f"use {wanted}")
 
 
 def _boolean(value: Any, path: str) -> bool:

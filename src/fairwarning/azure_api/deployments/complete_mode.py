@@ -10,12 +10,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from fairwarning.azure_api.errors import ArmError
-from fairwarning.azure_api.inventory import (
-    SCALE_SETS,
-    VIRTUAL_MACHINES,
-    resources_in,
-    scopes_in,
-)
+from fairwarning.azure_api.fleet_view import SCALE_SETS, VIRTUAL_MACHINES, resources_in, scopes_in
 from fairwarning.azure_api.operations import Operation
 from fairwarning.azure_api.paths import resource_id, resource_path
 from fairwarning.azure_api.request import Arm, ArmCall, Json

@@ -10,10 +10,7 @@ from dataclasses import dataclass, field, replace
 import msgspec
 
 from fairwarning.azure_api.app import refuse_version
-from fairwarning.azure_api.deployments.complete_mode import (
-    delete_resources,
-    resources_left_out,
-)
+from fairwarning.azure_api.deployments.complete_mode import delete_resources, resources_left_out
 from fairwarning.azure_api.deployments.records import (
     TYPE,
     Deployment,
@@ -32,12 +29,7 @@ from fairwarning.azure_api.resource_store import ResourceRecord
 from fairwarning.azure_api.templates.errors import invalid, shorten
 from fairwarning.azure_api.templates.resolve import WantedResource
 from fairwarning.azure_api.templates.scope_functions import API_VERSIONS, DeploymentContext
-from fairwarning.azure_api.templates.template_job import (
-    ROOT,
-    DeploymentPlan,
-    Evaluated,
-    Resource,
-)
+from fairwarning.azure_api.templates.template_job import ROOT, DeploymentPlan, Evaluated, Resource
 from fairwarning.core.model import EventId
 from fairwarning.core.refusals import Refused
 from fairwarning.engine.protocols import RecordChanged
@@ -151,45 +143,36 @@ def _path(id: str) -> ResourcePath:
     return path
 
 
+@dataclass(frozen=True, slots=True)
 class _Executor:
-    def __init__(
-        self,
-        arm: Arm,
-        call: ArmCall,
-        runner: TemplateRunner,
-        deployment: int,
-        plan: DeploymentPlan,
-        outcome: Outcome,
-        level: int,
-    ) -> None:
-        self._arm = arm
-        self._call = call
-        self._runner = runner
-        self._deployment = deployment
-        self._plan = plan
-        self._outcome = outcome
-        self._level = level
+    arm: Arm
+    call: ArmCall
+    runner: TemplateRunner
+    deployment: int
+    plan: DeploymentPlan
+    outcome: Outcome
+    level: int
 
     async def run(self) -> None:
         """Creates the resources in order, then evaluates the outputs.
 
         Stops at the first failure and raises it as ArmError, Refused or Problem.
         """
-        runner, deployment = self._runner, self._deployment
-        for number, each in enumerate(self._plan.resources):
+        runner, deployment = self.runner, self.deployment
+        for number, each in enumerate(self.plan.resources):
             await self._step(number, each)
         found = await self._evaluate(lambda: runner.outputs(deployment))
-        self._outcome.outputs = found.value
-        if self._plan.mode == "Complete":
+        self.outcome.outputs = found.value
+        if self.plan.mode == "Complete":
             await self._delete_others()
 
     async def _delete_others(self) -> None:
         """Deletes the resources of the group that neither this nor a nested template has."""
-        arm, path = self._arm, self._call.path
-        kept = {each.lower() for each in await _ids_of(arm, self._outcome.steps)}
+        arm, path = self.arm, self.call.path
+        kept = {each.lower() for each in await _ids_of(arm, self.outcome.steps)}
         rows = await resources_left_out(arm, path.subscription, path.group, kept)
         ids = [each.id for each in rows if each.is_deletable]
-        done, refused = await delete_resources(arm, self._call, ids)
+        done, refused = await delete_resources(arm, self.call, ids)
         now = arm.control.clock.now()
         for id, operation in done:
             other = _path(id)
@@ -197,62 +180,62 @@ class _Executor:
                 id=id, type=other.type, name=other.name, at_ms=now, status=200, verb="Delete",
                 operation="" if operation is None else operation.id,
             )  # fmt: skip
-            self._outcome.steps.append(step)
-            self._outcome.events += () if operation is None else operation.events
-        self._outcome.left_over = tuple(refused)
+            self.outcome.steps.append(step)
+            self.outcome.events += () if operation is None else operation.events
+        self.outcome.left_over = tuple(refused)
 
     async def _step(self, number: int, each: Resource) -> None:
-        began = self._arm.control.clock.now()
+        began = self.arm.control.clock.now()
         step = Step(id=each.id, type=each.type, name=each.name, at_ms=began, status=200)
         try:
             status, operation = await self._create(number, each)
         except (ArmError, Refused, Problem) as error:
-            if _is_retried(error) and not self._outcome.steps:
+            if _is_retried(error) and not self.outcome.steps:
                 raise
             found = as_arm_error(error)
             step = msgspec.structs.replace(step, status=found.status, failure=found.failure)
-            self._outcome.steps.append(step)
+            self.outcome.steps.append(step)
             raise ArmError(
                 found.status, found.failure.code, found.failure.message,
                 details=found.failure.details, target=each.id,
             ) from None  # fmt: skip
         id = "" if operation is None else operation.id
-        self._outcome.steps.append(msgspec.structs.replace(step, status=status, operation=id))
-        self._outcome.events += () if operation is None else operation.events
+        self.outcome.steps.append(msgspec.structs.replace(step, status=status, operation=id))
+        self.outcome.events += () if operation is None else operation.events
 
     async def _create(self, number: int, each: Resource) -> tuple[int, Operation | None]:
         refuse_version(each.api_version)
-        runner, deployment = self._runner, self._deployment
+        runner, deployment = self.runner, self.deployment
         found = await self._evaluate(lambda: runner.body(deployment, number))
         path = _path(each.id)
         query = {"api-version": each.api_version}
         call = replace(
-            self._call, method="PUT", path=path, query=query, body=found.value, template=b""
+            self.call, method="PUT", path=path, query=query, body=found.value, template=b""
         )
         if each.is_deployment:
             return 201, await self._deploy_nested(call, found.nested)
-        reply = await self._arm.answer(call)
+        reply = await self.arm.answer(call)
         if reply.operation is not None:
             await self._refuse_failed(reply.operation)
         return reply.status, reply.operation
 
     async def _deploy_nested(self, call: ArmCall, deployment: int) -> Operation:
         path = call.path
-        group = await get_group(self._arm, path.subscription, path.group)
+        group = await get_group(self.arm, path.subscription, path.group)
         refuse_deleting(group)
         call = replace(call, path=replace(path, group=group.name))
-        record = await deploy(self._arm, call, self._runner, deployment, level=self._level + 1)
+        record = await deploy(self.arm, call, self.runner, deployment, level=self.level + 1)
         operation = read_deployment(record).operation
         await self._refuse_failed(operation)
         return operation
 
     async def _refuse_failed(self, operation: Operation) -> None:
-        failure = (await self._arm.operations.state(operation)).failure
+        failure = (await self.arm.operations.state(operation)).failure
         if failure is not None:
             raise ArmError(409, failure.code, failure.message, details=failure.details)
 
     async def _evaluate(self, ask: Callable[[], Awaitable[Evaluated]]) -> Evaluated:
-        return await evaluate(self._arm, self._call, self._runner, ask)
+        return await evaluate(self.arm, self.call, self.runner, ask)
 
 
 async def evaluate(

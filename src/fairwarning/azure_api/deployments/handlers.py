@@ -24,12 +24,7 @@ from fairwarning.azure_api.deployments.records import (
 from fairwarning.azure_api.deployments.template_runner import template_runner
 from fairwarning.azure_api.deployments.what_if import Preview, ids_only
 from fairwarning.azure_api.errors import ArmError, Failure
-from fairwarning.azure_api.etags import (
-    record_tag,
-    refuse_unmatched_record,
-    retried,
-    tag_header,
-)
+from fairwarning.azure_api.etags import record_tag, refuse_unmatched_record, retried, tag_header
 from fairwarning.azure_api.instance_changes import locked_in_turn
 from fairwarning.azure_api.lists import read_filter, top_of
 from fairwarning.azure_api.operations import (

@@ -21,12 +21,7 @@ from fairwarning.azure_api.templates.template_job import (
     read_answer,
 )
 from fairwarning.operator_api.context import Control
-from fairwarning.operator_api.subprocess_pool import (
-    ProcessDied,
-    Subprocess,
-    process_died,
-    started,
-)
+from fairwarning.operator_api.subprocess_pool import ProcessDied, Subprocess, process_died, started
 
 SMALL_BYTES = 16 * 1024
 """A template up to this size starts in a thread."""

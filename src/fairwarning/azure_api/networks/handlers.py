@@ -10,12 +10,23 @@ from contextlib import suppress
 
 from msgspec.structs import replace
 
-from fairwarning.azure_api.body_values import location_of, refuse_moved, resource_members
+from fairwarning.azure_api.body_values import (
+    location_of,
+    objects_at,
+    refuse_moved,
+    resource_members,
+    text_at,
+)
 from fairwarning.azure_api.errors import ArmError, not_found
 from fairwarning.azure_api.etags import refuse_unmatched_record, retried
 from fairwarning.azure_api.lists import list_reply
 from fairwarning.azure_api.merge_patch import merge
-from fairwarning.azure_api.networks.attachments import INTERFACES, addresses_of, vm_using
+from fairwarning.azure_api.networks.attachments import (
+    INTERFACES,
+    addresses_of,
+    update_addresses,
+    vm_using,
+)
 from fairwarning.azure_api.networks.interfaces import (
     InterfaceUpdate,
     assign_addresses,
@@ -30,19 +41,24 @@ from fairwarning.azure_api.networks.parts import (
     list_parts,
     refuse_subnets_in_use,
 )
-from fairwarning.azure_api.networks.references import (
+from fairwarning.azure_api.networks.render import (
+    LOAD_BALANCERS,
+    PART_LISTS,
     PUBLIC_ADDRESSES,
-    users_of_public_addresses,
+    part_list,
+    resource_json,
 )
-from fairwarning.azure_api.networks.render import PART_LISTS, part_list, resource_json
 from fairwarning.azure_api.networks.subnets import refuse_network
 from fairwarning.azure_api.paths import ResourcePath
 from fairwarning.azure_api.request import Arm, ArmCall, Json, Reply, Routes
 from fairwarning.azure_api.resource_store import ResourceRecord, new_record
-from fairwarning.azure_api.virtual_machines.addresses import update_addresses
 from fairwarning.engine.protocols import RecordChanged
 
 NETWORKS = "microsoft.network/virtualnetworks"
+_ADDRESS_USERS = {
+    "microsoft.network/networkinterfaces": "ipConfigurations",
+    LOAD_BALANCERS: "frontendIPConfigurations",
+}
 _NAME = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]{0,78}[A-Za-z0-9_])?")
 _LISTS = (
     "virtualNetworks", "networkInterfaces", "publicIPAddresses", "loadBalancers",
@@ -205,6 +221,22 @@ def refuse_name(path: ResourcePath) -> None:
             "long. It must begin with a word character, and it must end with a word character or "
             "with '_'. The name may contain word characters or '.', '-', '_'.",
         )
+
+
+async def users_of_public_addresses(arm: Arm, subscription: str) -> dict[str, str]:
+    """Returns the id of the IP configuration that uses each public address.
+
+    The ids of the addresses are in lower case. Addresses that nothing uses are not in the result.
+    """
+    found: dict[str, str] = {}
+    async for record in arm.resources.list_below(f"/subscriptions/{subscription}"):
+        name = _ADDRESS_USERS.get(record.type.lower())
+        for each in objects_at(record.body, "properties", name) if name else []:
+            used = text_at(each, "properties", "publicIPAddress", "id")
+            if used:
+                own = f"{record.id}/{name}/{text_at(each, 'name')}"
+                found.setdefault(f"/{used.strip('/')}".lower(), own)
+    return found
 
 
 _ANY = "microsoft.network/*"

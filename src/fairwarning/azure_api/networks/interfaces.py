@@ -15,11 +15,7 @@ from fairwarning.azure_api.networks.addresses import (
 )
 from fairwarning.azure_api.networks.attachments import addresses_of, references, vm_using
 from fairwarning.azure_api.networks.render import mac_address
-from fairwarning.azure_api.networks.subnets import (
-    prefix_of,
-    refuse_link_local,
-    refuse_same_names,
-)
+from fairwarning.azure_api.networks.subnets import prefix_of, refuse_link_local, refuse_same_names
 from fairwarning.azure_api.paths import same_id
 from fairwarning.azure_api.request import Arm, Json
 from fairwarning.azure_api.resource_store import ResourceRecord

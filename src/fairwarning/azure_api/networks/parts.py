@@ -2,12 +2,7 @@
 
 from msgspec.structs import replace
 
-from fairwarning.azure_api.body_values import (
-    object_at,
-    objects_at,
-    resource_members,
-    text_at,
-)
+from fairwarning.azure_api.body_values import object_at, objects_at, resource_members, text_at
 from fairwarning.azure_api.errors import ArmError, not_found
 from fairwarning.azure_api.etags import refuse_unmatched_record
 from fairwarning.azure_api.lists import list_reply

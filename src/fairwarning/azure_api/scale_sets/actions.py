@@ -2,10 +2,9 @@
 
 from collections.abc import Sequence
 
-from fairwarning.azure_api.errors import ArmError
-from fairwarning.azure_api.fleet_view import FleetInstance
+from fairwarning.azure_api.errors import invalid_parameter
+from fairwarning.azure_api.fleet_view import VIRTUAL_MACHINES, FleetInstance
 from fairwarning.azure_api.instance_views import pending_maintenance
-from fairwarning.azure_api.inventory import VIRTUAL_MACHINES
 from fairwarning.azure_api.locks import locks_on_parts, own_locks, refuse_scopes
 from fairwarning.azure_api.operations import accepted
 from fairwarning.azure_api.paths import resource_id
@@ -99,12 +98,10 @@ def choose_instances(found: ScaleSetState, ids: Sequence[str]) -> list[FleetInst
     known = {instance_id_of(each).lower(): each for each in found.instances}
     for id in ids:
         if id.lower() not in known:
-            raise ArmError(
-                400,
-                "InvalidParameter",
+            raise invalid_parameter(
+                "instanceIds",
                 f"The provided instanceId {id[:80]} is not an active Virtual Machine Scale Set VM "
                 "instanceId.",
-                target="instanceIds",
             )
     return [known[id] for id in dict.fromkeys(each.lower() for each in ids)]
 
@@ -118,15 +115,15 @@ def read_instance_ids(body: Json | None, *, is_required: bool = False) -> list[s
     ids = (body or {}).get("instanceIds")
     if ids is None or ids == []:
         if is_required:
-            raise _invalid("Required parameter 'instanceIds' is missing (null).")
+            raise invalid_parameter(
+                "instanceIds", "Required parameter 'instanceIds' is missing (null)."
+            )
         return [ALL]
     if not isinstance(ids, list) or not all(isinstance(each, str | int) for each in ids):
-        raise _invalid("The parameter 'instanceIds' must be a list of strings.")
+        raise invalid_parameter(
+            "instanceIds", "The parameter 'instanceIds' must be a list of strings."
+        )
     return [str(each) for each in ids]
-
-
-def _invalid(message: str) -> ArmError:
-    return ArmError(400, "InvalidParameter", message, target="instanceIds")
 
 
 def _operation(verb: str, kind: OperationKind) -> Handler:

@@ -10,14 +10,14 @@ from typing import TypeGuard, TypeVar
 import msgspec
 from msgspec import Struct
 
-from fairwarning.azure_api.body_values import (
-    location_of,
-    object_at,
-    objects_at,
-    tags_of,
-    text_at,
+from fairwarning.azure_api.body_values import location_of, object_at, objects_at, tags_of, text_at
+from fairwarning.azure_api.errors import (
+    ArmError,
+    invalid_parameter,
+    invalid_value,
+    not_allowed,
+    not_changeable,
 )
-from fairwarning.azure_api.errors import ArmError
 from fairwarning.azure_api.notice_profiles import NoticeTerms, read_terms
 from fairwarning.azure_api.request import Json
 from fairwarning.core.limits import FLEXIBLE_NAME_CHARS_MAX, SCOPE_INSTANCES_MAX
@@ -133,11 +133,9 @@ def refuse_too_many(name: str, wanted: WantedScaleSet) -> None:
     """Raises ArmError if a single placement group would have more instances than it can."""
     subject = f"Virtual Machine Scale Set '{name}'"
     if wanted.is_single_group and wanted.capacity > SCOPE_INSTANCES_MAX:
-        raise ArmError(
-            409,
-            "OperationNotAllowed",
+        raise not_allowed(
             f"Unable to create or update {subject} as it exceeds the "
-            f"total limit of '{SCOPE_INSTANCES_MAX}' Virtual Machine instances.",
+            f"total limit of '{SCOPE_INSTANCES_MAX}' Virtual Machine instances."
         )
 
 
@@ -150,18 +148,13 @@ def refuse_changed(before: WantedScaleSet, wanted: WantedScaleSet) -> None:
     }
     for name, is_kept in fixed.items():
         if not is_kept:
-            raise ArmError(
-                409,
-                "PropertyChangeNotAllowed",
-                f"Changing property '{name}' is not allowed.",
-                target=name,
-            )
+            raise not_changeable(name)
 
 
 def _prefix(text: str) -> str:
     if len(text) > PREFIX_CHARS_MAX:
         hint = f"use at most {PREFIX_CHARS_MAX} characters"
-        raise _invalid("osProfile.computerNamePrefix", text, hint)
+        raise invalid_value("osProfile.computerNamePrefix", text, hint)
     return text
 
 
@@ -170,7 +163,7 @@ def _capacity(value: object) -> int:
         return 0
     is_text = isinstance(value, str) and _WHOLE.fullmatch(value) is not None
     if not (_is_whole(value) or is_text) or not 0 <= int(str(value)) <= CAPACITY_MAX:
-        raise _invalid("sku.capacity", value, f"use a whole number from 0 to {CAPACITY_MAX}")
+        raise invalid_value("sku.capacity", value, f"use a whole number from 0 to {CAPACITY_MAX}")
     return int(str(value))
 
 
@@ -183,7 +176,7 @@ def _fault_domains(value: object) -> int:
     if value is None:
         return FAULT_DOMAINS
     if not _is_whole(value) or not 1 <= value <= FAULT_DOMAINS_MAX:
-        raise _invalid("platformFaultDomainCount", value, f"use 1 to {FAULT_DOMAINS_MAX}")
+        raise invalid_value("platformFaultDomainCount", value, f"use 1 to {FAULT_DOMAINS_MAX}")
     return value
 
 
@@ -197,34 +190,21 @@ def _word(known: dict[str, T], word: str, default: T, name: str) -> T:
         return default
     if word.lower() not in known:
         words = ", ".join(each.capitalize() for each in known)
-        raise _invalid(name, word, f"use one of {words}")
+        raise invalid_value(name, word, f"use one of {words}")
     return known[word.lower()]
 
 
 def _refuse_spot(profile: Json, wanted: WantedScaleSet) -> None:
     is_spot = wanted.priority is Priority.SPOT
     if is_spot and wanted.terms.terminate_notice_ms is not None:
-        raise ArmError(
-            400,
-            "InvalidParameter",
+        raise invalid_parameter(
+            "terminateNotificationProfile",
             "Terminate notifications cannot be enabled for Spot Virtual Machines; leave "
             "terminateNotificationProfile out, or use priority Regular.",
-            target="terminateNotificationProfile",
         )
     if profile.get("evictionPolicy") is not None and not is_spot:
-        raise ArmError(
-            400,
-            "InvalidParameter",
+        raise invalid_parameter(
+            "evictionPolicy",
             "Eviction policy can be set only on Azure Spot Virtual Machines; set priority to "
             "Spot, or leave evictionPolicy out.",
-            target="evictionPolicy",
         )
-
-
-def _invalid(name: str, value: object, hint: str) -> ArmError:
-    return ArmError(
-        400,
-        "InvalidParameter",
-        f"The value '{str(value)[:40]}' of parameter '{name}' is invalid; {hint}.",
-        target=name,
-    )

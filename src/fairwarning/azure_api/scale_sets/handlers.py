@@ -4,9 +4,8 @@ from msgspec.structs import replace
 
 from fairwarning.azure_api import lists
 from fairwarning.azure_api.body_values import object_at, resource_members
-from fairwarning.azure_api.conditional_changes import Watch, checked_change
 from fairwarning.azure_api.errors import ArmError, not_found
-from fairwarning.azure_api.etags import refuse_unmatched
+from fairwarning.azure_api.etags import Watch, checked_change, refuse_unmatched
 from fairwarning.azure_api.instance_changes import locked, mark_removed
 from fairwarning.azure_api.notice_profiles import refuse_newer_members
 from fairwarning.azure_api.operations import Deletion, Operation, accepted, operation_reply

@@ -5,13 +5,11 @@ from collections.abc import Callable
 
 from fairwarning.azure_api import lists
 from fairwarning.azure_api.body_values import object_at
-from fairwarning.azure_api.conditional_changes import Watch, checked_change
-from fairwarning.azure_api.errors import ArmError
-from fairwarning.azure_api.etags import content_tag, refuse_unmatched
+from fairwarning.azure_api.errors import ArmError, not_allowed
+from fairwarning.azure_api.etags import Watch, checked_change, content_tag, refuse_unmatched
 from fairwarning.azure_api.fleet_view import FleetInstance
 from fairwarning.azure_api.instance_views import status_codes, view_json
-from fairwarning.azure_api.networks.render import mac_address
-from fairwarning.azure_api.networks.usual_values import PROPERTIES
+from fairwarning.azure_api.networks.render import PROPERTIES, mac_address
 from fairwarning.azure_api.request import Arm, ArmCall, Handler, Json, Reply, Routes
 from fairwarning.azure_api.scale_sets import protection
 from fairwarning.azure_api.scale_sets.actions import (
@@ -30,12 +28,7 @@ from fairwarning.azure_api.scale_sets.render import (
     instance_tag,
     interface_id,
 )
-from fairwarning.azure_api.scale_sets.state import (
-    INSTANCE_TYPE,
-    TYPE,
-    ScaleSetState,
-    get_scale_set,
-)
+from fairwarning.azure_api.scale_sets.state import INSTANCE_TYPE, TYPE, ScaleSetState, get_scale_set
 from fairwarning.core.identifiers import guid_of
 from fairwarning.core.model import OperationKind, Priority
 
@@ -92,11 +85,7 @@ async def simulate_eviction(arm: Arm, call: ArmCall) -> Reply:
     found = await get_scale_set(arm, call.path)
     vm = get_instance(found, call.path)
     if vm.instance.priority is not Priority.SPOT:
-        raise ArmError(
-            409,
-            "OperationNotAllowed",
-            "Operation 'simulateEviction' is allowed only for Spot Virtual Machines",
-        )
+        raise not_allowed("Operation 'simulateEviction' is allowed only for Spot Virtual Machines")
     await start_operations(arm, call, [vm], OperationKind.EVICT)
     return Reply(204)
 

@@ -6,9 +6,8 @@ All other members are ignored, because clients send back the whole body that the
 from msgspec.structs import replace
 
 from fairwarning.azure_api.body_values import object_at, tags_of
-from fairwarning.azure_api.conditional_changes import Watch, checked_change
 from fairwarning.azure_api.errors import ArmError
-from fairwarning.azure_api.etags import refuse_unmatched
+from fairwarning.azure_api.etags import Watch, checked_change, refuse_unmatched
 from fairwarning.azure_api.instance_changes import change_instance
 from fairwarning.azure_api.operations import operation_reply
 from fairwarning.azure_api.request import Arm, ArmCall, Json, Reply

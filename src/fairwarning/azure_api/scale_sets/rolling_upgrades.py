@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from fairwarning.azure_api import lists
 from fairwarning.azure_api.body_values import object_at, text_at
 from fairwarning.azure_api.catalogue import SIZES
-from fairwarning.azure_api.errors import ArmError
+from fairwarning.azure_api.errors import ArmError, invalid_value, not_allowed
 from fairwarning.azure_api.instance_views import set_view_json
 from fairwarning.azure_api.request import Arm, ArmCall, Json, Reply, Routes
 from fairwarning.azure_api.resource_store import ResourceRecord, new_record
@@ -81,9 +81,7 @@ async def get_upgrade(arm: Arm, call: ArmCall) -> Reply:
 async def cancel_upgrade(arm: Arm, call: ArmCall) -> Reply:
     """Refuses, because an upgrade is over as soon as it has begun."""
     await get_scale_set(arm, call.path)
-    raise ArmError(
-        409, "OperationNotAllowed", "There is no ongoing Rolling Upgrade to cancel; it is over."
-    )
+    raise not_allowed("There is no ongoing Rolling Upgrade to cancel; it is over.")
 
 
 async def list_sizes(arm: Arm, call: ArmCall) -> Reply:
@@ -110,9 +108,9 @@ async def set_service_state(arm: Arm, call: ArmCall) -> Reply:
     service = text_at(call.body or {}, "serviceName")
     action = text_at(call.body or {}, "action")
     if service.lower() != REPAIRS.lower():
-        raise _invalid("serviceName", service, f"use {REPAIRS}")
+        raise invalid_value("serviceName", service, f"use {REPAIRS}")
     if action.lower() not in _STATES:
-        raise _invalid("action", action, "use Suspend or Resume")
+        raise invalid_value("action", action, "use Suspend or Resume")
     body = {"serviceName": REPAIRS, "serviceState": _STATES[action.lower()]}
     await _store(arm, call, found, SERVICES, REPAIRS, body)
     return await accepted_reply(arm, call, found, "setOrchestrationServiceState", ())
@@ -146,11 +144,6 @@ async def _store(
 
 def _id(found: ScaleSetState, type: str, name: str) -> str:
     return f"{found.id}/{type.rpartition('/')[2]}/{name}"
-
-
-def _invalid(name: str, value: str, hint: str) -> ArmError:
-    message = f"The value '{value[:40]}' of parameter '{name}' is invalid; {hint}."
-    return ArmError(400, "InvalidParameter", message, target=name)
 
 
 ROUTES: Routes = {

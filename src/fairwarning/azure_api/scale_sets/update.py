@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from fairwarning.azure_api.body_values import object_at, refuse_moved
 from fairwarning.azure_api.compute_defaults import completed_set
 from fairwarning.azure_api.fleet_view import scopes_of_resource
-from fairwarning.azure_api.instance_changes import reuse_scope, update_roster
+from fairwarning.azure_api.instance_changes import place_of, reuse_scope, update_roster
 from fairwarning.azure_api.merge_patch import merge
 from fairwarning.azure_api.networks.addresses import allocate, release
 from fairwarning.azure_api.notice_profiles import read_policy
@@ -41,7 +41,7 @@ from fairwarning.core.model import (
     Scope,
     ScopeKind,
 )
-from fairwarning.core.resources import SUFFIX_CHARS, Orchestration, Place, ScaleSet, expand
+from fairwarning.core.resources import SUFFIX_CHARS, Orchestration, ScaleSet, expand
 from fairwarning.core.scale_sets import next_number
 from fairwarning.operator_api import scale_sets
 
@@ -214,12 +214,7 @@ def scopes_for(
         eviction=wanted.eviction,
         fault_domains=wanted.fault_domains,
         policy=policy,
-        place=Place(
-            subscription=call.path.subscription,
-            resource_group=call.path.group,
-            location=wanted.location,
-            origin="arm",
-        ),
+        place=place_of(call, wanted.location),
     )
     first_number = next_number(scope.roster for scope in empty)
     return [_with_model(scope, wanted) for scope in expand(resource, first_number=first_number)]
@@ -260,7 +255,7 @@ async def _add_scopes(
 
 def _with_driver(scope: Scope, first: Roster) -> Scope:
     settings = first.driver_settings
-    roster = replace(scope.roster, driver=first.driver, driver_settings=settings)
+    roster = replace(scope.roster, driver=first.driver, driver_settings=settings, hooks=first.hooks)
     return replace(scope, roster=roster)
 
 

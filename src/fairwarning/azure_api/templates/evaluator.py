@@ -10,14 +10,7 @@ from fairwarning.azure_api.templates.errors import TemplateError, shorten
 from fairwarning.azure_api.templates.functions import PURE_FUNCTIONS
 from fairwarning.azure_api.templates.functions.signature import Function, refused
 from fairwarning.azure_api.templates.limits import Budget
-from fairwarning.azure_api.templates.syntax import (
-    Call,
-    Index,
-    Literal,
-    Node,
-    Property,
-    parse,
-)
+from fairwarning.azure_api.templates.syntax import Call, Index, Literal, Node, Property, parse
 from fairwarning.azure_api.templates.values import Value, find_key, type_name
 
 _LAZY = ("if", "and", "or", "coalesce")

@@ -9,22 +9,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from fairwarning.azure_api.request import Json
-from fairwarning.azure_api.templates.default_functions import (
-    default_functions,
-    misplaced_functions,
-)
-from fairwarning.azure_api.templates.definitions import with_definitions
-from fairwarning.azure_api.templates.dependency_order import (
-    ResourceIndex,
-    creation_order,
-    needs_of,
-)
-from fairwarning.azure_api.templates.errors import (
-    TemplateError,
-    invalid,
-    invalid_member,
-    shorten,
-)
+from fairwarning.azure_api.templates.default_functions import default_functions, misplaced_functions
+from fairwarning.azure_api.templates.dependency_order import ResourceIndex, creation_order, needs_of
+from fairwarning.azure_api.templates.errors import TemplateError, invalid, invalid_member, shorten
 from fairwarning.azure_api.templates.evaluator import Evaluator
 from fairwarning.azure_api.templates.functions.signature import Function, takes
 from fairwarning.azure_api.templates.limits import OUTPUTS_MAX, VARIABLES_MAX, Budget
@@ -37,22 +24,16 @@ from fairwarning.azure_api.templates.parameters import (
     read_parameters,
     read_values,
 )
-from fairwarning.azure_api.templates.resolve import (
-    Loops,
-    References,
-    Resolver,
-    WantedResource,
-)
-from fairwarning.azure_api.templates.resource_copies import (
-    PlannedResource,
-    ResourceExpansion,
-)
+from fairwarning.azure_api.templates.resolve import Loops, References, Resolver, WantedResource
+from fairwarning.azure_api.templates.resource_copies import PlannedResource, ResourceExpansion
 from fairwarning.azure_api.templates.scope_functions import DeploymentContext
 from fairwarning.azure_api.templates.syntax import escaped
 from fairwarning.azure_api.templates.values import Kind, Value, kind_of, type_name
 
 Read = Mapping[str, Json]
 """The existing resources that were read, by id in lower case."""
+_START = "#/definitions/"
+_STEPS_MAX = 20
 
 
 class PlannedValue(NamedTuple):
@@ -383,3 +364,25 @@ def check_output(output: Output, value: Value) -> None:
                 f"Actual '{type_name(value)}'."
             ),
         )
+
+
+def with_definitions(members: object, definitions: object) -> Any:
+    """Returns `parameters` or `outputs` of a template without `$ref`. Raises ArmError."""
+    if not isinstance(members, dict):
+        return members
+    known = definitions if isinstance(definitions, dict) else {}
+    return {name: _resolved(each, known) for name, each in members.items()}
+
+
+def _resolved(raw: Any, known: dict[str, Any]) -> Any:
+    for _ in range(_STEPS_MAX):
+        if not isinstance(raw, dict) or "$ref" not in raw:
+            return raw
+        target = str(raw["$ref"])
+        name = target.removeprefix(_START)
+        definition = known.get(name)
+        if not target.startswith(_START) or not isinstance(definition, dict):
+            break
+        rest = {key: value for key, value in raw.items() if key != "$ref"}
+        raw = {**definition, **rest}
+    raise invalid(f"The type '{shorten(str(raw['$ref']))}' is not defined in the template")

@@ -5,12 +5,7 @@ from dataclasses import dataclass, replace
 
 from fairwarning.azure_api.paths import BadPath, resource_path
 from fairwarning.azure_api.request import Json
-from fairwarning.azure_api.templates.errors import (
-    TemplateError,
-    invalid,
-    invalid_member,
-    shorten,
-)
+from fairwarning.azure_api.templates.errors import TemplateError, invalid, invalid_member, shorten
 from fairwarning.azure_api.templates.limits import Budget, copies_of
 from fairwarning.azure_api.templates.resolve import Loops, Resolver
 

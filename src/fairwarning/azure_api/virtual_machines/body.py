@@ -3,7 +3,7 @@
 from msgspec import Struct
 
 from fairwarning.azure_api.body_values import location_of, object_at, tags_of, text_at
-from fairwarning.azure_api.errors import ArmError
+from fairwarning.azure_api.errors import invalid_parameter, invalid_value, not_changeable
 from fairwarning.azure_api.paths import same_id
 from fairwarning.azure_api.request import Json
 from fairwarning.core.model import EvictionPolicy, Priority
@@ -45,12 +45,10 @@ def read_wanted(body: Json) -> WantedVm:
         scale_set=text_at(properties, "virtualMachineScaleSet", "id"),
     )
     if wanted.availability_set and wanted.scale_set:
-        raise ArmError(
-            400,
-            "InvalidParameter",
+        raise invalid_parameter(
+            "availabilitySet",
             "A VM is in an availability set or in a scale set, not in both; leave out "
             "'availabilitySet' or 'virtualMachineScaleSet'.",
-            target="availabilitySet",
         )
     return wanted
 
@@ -80,54 +78,31 @@ def refuse_changed_word(properties: Json, name: str, before: str) -> None:
         raise not_changeable(name)
 
 
-def not_changeable(name: str) -> ArmError:
-    return ArmError(
-        409,
-        "PropertyChangeNotAllowed",
-        f"Changing property '{name}' is not allowed.",
-        target=name,
-    )
-
-
 def refuse_own_policy(properties: Json, place: str) -> None:
     if object_at(properties, "scheduledEventsPolicy"):
-        raise ArmError(
-            400,
-            "InvalidParameter",
+        raise invalid_parameter(
+            "scheduledEventsPolicy",
             f"A VM in {place} shares the scheduledEventsPolicy of all its members; set it there "
             "and leave it out here.",
-            target="scheduledEventsPolicy",
         )
 
 
 def refuse_without_size(properties: Json) -> None:
     if not object_at(properties, "hardwareProfile"):
-        raise ArmError(
-            400,
-            "InvalidParameter",
-            "Required parameter 'hardwareProfile' is missing (null).",
-            target="hardwareProfile",
+        raise invalid_parameter(
+            "hardwareProfile", "Required parameter 'hardwareProfile' is missing (null)."
         )
 
 
 def _priority(text: str) -> Priority:
     found = _PRIORITIES.get(text.lower())
     if found is None:
-        raise _unknown_word(text, "priority", "'Regular' or 'Spot'")
+        raise invalid_value("priority", text, "use 'Regular' or 'Spot'")
     return found
 
 
 def _eviction(text: str) -> EvictionPolicy:
     found = _EVICTIONS.get(text.lower())
     if found is None:
-        raise _unknown_word(text, "evictionPolicy", "'Deallocate' or 'Delete'")
+        raise invalid_value("evictionPolicy", text, "use 'Deallocate' or 'Delete'")
     return found
-
-
-def _unknown_word(text: str, name: str, known: str) -> ArmError:
-    return ArmError(
-        400,
-        "InvalidParameter",
-        f"The value '{text[:40]}' of parameter '{name}' is invalid; use {known}.",
-        target=name,
-    )

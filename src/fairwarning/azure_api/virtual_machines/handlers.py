@@ -7,13 +7,11 @@ from collections.abc import Mapping
 from msgspec.structs import replace
 
 from fairwarning.azure_api.body_values import object_at
-from fairwarning.azure_api.conditional_changes import Watch, checked_change
-from fairwarning.azure_api.errors import ArmError, not_found
-from fairwarning.azure_api.etags import refuse_unmatched
-from fairwarning.azure_api.fleet_view import FleetInstance, vms_in
+from fairwarning.azure_api.errors import invalid_parameter, not_allowed, not_found
+from fairwarning.azure_api.etags import Watch, checked_change, refuse_unmatched
+from fairwarning.azure_api.fleet_view import FleetInstance, scopes_in, vms_in
 from fairwarning.azure_api.instance_changes import locked_in_turn
 from fairwarning.azure_api.instance_views import events_of, pending_maintenance, view_json
-from fairwarning.azure_api.inventory import scopes_in
 from fairwarning.azure_api.lists import SLICE, list_reply, read_expand
 from fairwarning.azure_api.notice_profiles import refuse_newer_members
 from fairwarning.azure_api.operations import Deletion, accepted
@@ -151,12 +149,10 @@ def _wanted_set(call: ArmCall) -> str | None:
         return None
     found = _FILTER.fullmatch(text)
     if found is None:
-        raise ArmError(
-            400,
-            "InvalidParameter",
+        raise invalid_parameter(
+            "$filter",
             f"The filter '{text[:100]}' is not supported; use 'virtualMachineScaleSet/id' eq "
             "'<id of a scale set>', quotes included.",
-            target="$filter",
         )
     return found[1]
 
@@ -184,11 +180,7 @@ async def simulate_eviction(arm: Arm, call: ArmCall) -> Reply:
     found = await get_virtual_machine(arm, call.path)
     refuse_deleting(call, found)
     if found.vm.instance.priority is not Priority.SPOT:
-        raise ArmError(
-            409,
-            "OperationNotAllowed",
-            "Operation 'simulateEviction' is allowed only for Spot Virtual Machines.",
-        )
+        raise not_allowed("Operation 'simulateEviction' is allowed only for Spot Virtual Machines.")
     await _start_operation(arm, call, found, OperationKind.EVICT)
     return Reply(204)
 
@@ -202,11 +194,9 @@ async def perform_maintenance(arm: Arm, call: ArmCall) -> Reply:
     refuse_deleting(call, found)
     pending = pending_maintenance(found.vm)[:1]
     if not pending:
-        raise ArmError(
-            409,
-            "OperationNotAllowed",
+        raise not_allowed(
             f"Operation 'performMaintenance' is not allowed on VM '{found.vm.instance.name}' "
-            "since no maintenance is pending for it.",
+            "since no maintenance is pending for it."
         )
     await arm.control.engine.approve(pending[0].id, by=call.by, why=call.why)
     return await _accepted(arm, call, found, (pending[0].id,))

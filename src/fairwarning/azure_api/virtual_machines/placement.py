@@ -4,15 +4,19 @@ from dataclasses import replace
 
 from fairwarning.azure_api.availability_sets import TYPE as AVAILABILITY_SETS
 from fairwarning.azure_api.availability_sets import find_availability_set
-from fairwarning.azure_api.errors import ArmError, not_found
-from fairwarning.azure_api.fleet_view import scopes_of_resource
-from fairwarning.azure_api.instance_changes import add_instance, refuse_others, reuse_scope
+from fairwarning.azure_api.errors import ArmError, invalid_parameter, not_found
+from fairwarning.azure_api.instance_changes import (
+    add_instance,
+    create_scope,
+    place_of,
+    refuse_others,
+)
 from fairwarning.azure_api.paths import ResourcePath, find_path
 from fairwarning.azure_api.request import Arm, ArmCall
 from fairwarning.azure_api.scale_sets import state
 from fairwarning.azure_api.virtual_machines.body import WantedVm
-from fairwarning.core.model import Instance, Policy, Roster, ScopeKind
-from fairwarning.core.resources import Place, VirtualMachine, expand
+from fairwarning.core.model import Instance, Policy, Roster
+from fairwarning.core.resources import VirtualMachine, expand
 from fairwarning.core.scale_sets import grow
 
 
@@ -41,22 +45,10 @@ async def _add_alone(
         priority=instance.priority,
         eviction=instance.eviction,
         policy=policy,
-        place=Place(
-            subscription=call.path.subscription,
-            resource_group=call.path.group,
-            location=wanted.location,
-            origin="arm",
-        ),
+        place=place_of(call, wanted.location),
     )
     (scope,) = expand(vm)
-    left = await scopes_of_resource(
-        arm, ScopeKind.VM, call.path.subscription, call.path.group, instance.name
-    )
-    if left:
-        # The scope of a deleted VM stays, so a new VM of the same name uses it again.
-        await reuse_scope(arm, call, left[0].id, scope.roster)
-    else:
-        await arm.control.engine.create([scope], by=call.by, why=call.why)
+    await create_scope(arm, call, scope)
 
 
 async def _add_to_availability_set(
@@ -76,12 +68,10 @@ async def _add_to_scale_set(arm: Arm, call: ArmCall, wanted: WantedVm, instance:
     state.refuse_deleting(found)
     _refuse_elsewhere(wanted, found.roster)
     if found.roster.is_numbered:
-        raise ArmError(
-            400,
-            "InvalidParameter",
+        raise invalid_parameter(
+            "virtualMachineScaleSet",
             f"The scale set '{path.name}' is uniform and makes its instances itself; raise its "
             "capacity, or use one whose orchestrationMode is Flexible.",
-            target="virtualMachineScaleSet",
         )
     growth = grow(found.groups, [instance])
     for scope in growth.created:
@@ -108,19 +98,12 @@ def _set_path(call: ArmCall, id: str, type: str, property: str) -> ResourcePath:
 
 def _refuse_elsewhere(wanted: WantedVm, roster: Roster) -> None:
     if wanted.location != roster.location:
-        raise ArmError(
-            400,
-            "InvalidParameter",
+        raise invalid_parameter(
+            "location",
             f"The VM is to be in location '{wanted.location}' and its set '{roster.resource}' is "
             f"in '{roster.location}'; use the same.",
-            target="location",
         )
 
 
 def _invalid(property: str, why: str) -> ArmError:
-    return ArmError(
-        400,
-        "InvalidParameter",
-        f"The value of parameter '{property}' is invalid: {why}.",
-        target=property,
-    )
+    return invalid_parameter(property, f"The value of parameter '{property}' is invalid: {why}.")

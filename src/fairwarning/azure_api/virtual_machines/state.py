@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from fairwarning.azure_api.errors import ArmError, not_found
+from fairwarning.azure_api.errors import not_allowed, not_found
 from fairwarning.azure_api.fleet_view import FleetInstance, find_vm
 from fairwarning.azure_api.operations import OperationState
 from fairwarning.azure_api.paths import BadPath, ResourcePath, resource_id, resource_path
@@ -87,10 +87,8 @@ async def get_virtual_machine(arm: Arm, path: ResourcePath) -> VirtualMachineSta
 
 def refuse_deleting(call: ArmCall, found: VirtualMachineState) -> None:
     if found.is_deleting:
-        raise ArmError(
-            409,
-            "OperationNotAllowed",
+        raise not_allowed(
             f"Operation '{call.path.tail or call.method}' is not allowed on VM "
             f"'{found.vm.instance.name}' since the VM is marked for deletion. You can only "
-            "retry the Delete operation (or wait for an ongoing one to complete).",
+            "retry the Delete operation (or wait for an ongoing one to complete)."
         )

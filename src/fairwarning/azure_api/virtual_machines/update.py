@@ -12,15 +12,16 @@ from fairwarning.azure_api.body_values import (
 from fairwarning.azure_api.fleet_view import FleetInstance
 from fairwarning.azure_api.instance_changes import change_instance
 from fairwarning.azure_api.merge_patch import merge
-from fairwarning.azure_api.networks.attachments import attach, attachable_interfaces
-from fairwarning.azure_api.notice_profiles import read_policy, read_terms
-from fairwarning.azure_api.request import Arm, ArmCall, Json, Reply
-from fairwarning.azure_api.resource_store import ResourceRecord, new_record
-from fairwarning.azure_api.virtual_machines.addresses import (
+from fairwarning.azure_api.networks.attachments import (
     addresses_of_all,
+    attach,
+    attachable_interfaces,
     interfaces_of,
     replace_addresses,
 )
+from fairwarning.azure_api.notice_profiles import read_policy, read_terms
+from fairwarning.azure_api.request import Arm, ArmCall, Json, Reply
+from fairwarning.azure_api.resource_store import ResourceRecord, new_record
 from fairwarning.azure_api.virtual_machines.body import (
     read_wanted,
     refuse_changed,

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from fairwarning.cli.common_options import ServerClock
 from fairwarning.cli.event_stream import Back, Entry, Feed, Happening, Lost
-from fairwarning.cli.live_screen.model import (
+from fairwarning.cli.live_screen.screen import (
     ENTRIES_MAX,
     Json,
     ScreenState,

@@ -1,6 +1,7 @@
 """Makes tables of the fleet, and lists of the changes to it."""
 
 from collections.abc import Sequence
+from itertools import islice
 from typing import Any
 
 from fairwarning.cli.table_model import Cell, Column, Lines, Listing, Shown
@@ -9,6 +10,10 @@ from fairwarning.cli.tables.scale_sets import model_text
 from fairwarning.common.escape import counted
 
 Json = dict[str, Any]
+
+CHANGES_SHOWN_MAX = 500  # More than anybody reads.
+ADDITIONS_SHOWN = 20
+"""How many additions are shown if there are more changes than `CHANGES_SHOWN_MAX`."""
 
 _SCOPES = (
     Column("SCOPE"),
@@ -86,8 +91,23 @@ def _instance_row(instance: Json, scope: str) -> tuple[Cell, ...]:
 
 
 def changes_list(changes: Sequence[Json]) -> Lines:
-    """Return a line with `+`, `~` or `-` for each change, and one for each event it cancels."""
-    return Lines(lines=tuple(line for change in changes for line in _change_lines(change)))
+    """Return a line with `+`, `~` or `-` for each change, and one for each event it cancels.
+
+    If there are very many, only some of those that add something are shown. Nothing else is left
+    out, because it can do harm.
+    """
+    shown = _without_most_additions(changes) if len(changes) > CHANGES_SHOWN_MAX else changes
+    lines = [line for change in shown for line in _change_lines(change)]
+    if len(shown) < len(changes):
+        rest = f"+ {len(changes) - len(shown):,} more are added (--json shows them all)"
+        lines.append((Cell(rest, "green"),))
+    return Lines(lines=tuple(lines))
+
+
+def _without_most_additions(changes: Sequence[Json]) -> list[Json]:
+    added = (change for change in changes if change["action"] == "add")
+    first = {id(change) for change in islice(added, ADDITIONS_SHOWN)}
+    return [each for each in changes if each["action"] != "add" or id(each) in first]
 
 
 def _change_lines(change: Json) -> list[tuple[Cell, ...]]:

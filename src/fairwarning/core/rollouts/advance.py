@@ -150,7 +150,7 @@ class _Draft:
 
     def result(self) -> Advance:
         rollout = replace(self._rollout, steps=tuple(self._steps.values()))
-        if not any(step.phase in UNFINISHED for step in rollout.steps):
+        if _is_over(rollout):
             rollout = replace(rollout, ended_ms=self._now)
             if not rollout.is_finished:
                 outcome = _summary(rollout)
@@ -255,8 +255,17 @@ class _Draft:
         self._steps[step.scope_id, step.update_domain] = step
 
 
+def _is_over(rollout: Rollout) -> bool:
+    if any(step.phase in UNFINISHED for step in rollout.steps):
+        return False
+    # What a stopped rollout never came to needs no step.
+    has_more = rollout.rest is not None and rollout.rest.next < rollout.rest.parts
+    return not has_more or rollout.phase in STOPPED
+
+
 def _summary(rollout: Rollout) -> str:
-    counts = dict.fromkeys(StepPhase, 0)
+    closed = {} if rollout.rest is None else rollout.rest.closed
+    counts = {phase: closed.get(phase, 0) for phase in StepPhase}
     for step in rollout.steps:
         counts[step.phase] += 1
     told = [f"{count} {phase}" for phase, count in counts.items() if count]

@@ -16,7 +16,8 @@ from fairwarning.core.rollouts.windows import HORIZON_DAYS, next_opening, open_p
 
 TYPES = (EventType.FREEZE, EventType.REBOOT, EventType.REDEPLOY)
 NAME_CHARS_MAX = 100  # The name must fit into a line of a table.
-SCOPES_MAX = 10_000  # The whole rollout is one record, which each step rewrites.
+SCOPES_MAX = 100_000  # The largest number that was measured.
+SCOPES_AT_ONCE_MAX = 10_000  # Each look at a rollout reads all scopes that are under way.
 PAUSE_MS_MAX = 30 * DAY_MS  # A longer pause is most likely a mistake.
 WINDOWS_MAX = 50  # Each estimate searches all windows.
 BLACKOUTS_MAX = 400  # One for each day of the horizon.
@@ -40,12 +41,21 @@ def refuse_spec(spec: RolloutSpec) -> None:
 def refuse_steps(steps: tuple[RolloutStep, ...]) -> None:
     if not steps:
         raise _invalid("none of the scopes has an instance; declare some, or name other scopes")
-    _refuse_many("scopes", len({step.scope_id for step in steps}), SCOPES_MAX)
+    refuse_many_scopes(len({step.scope_id for step in steps}))
 
 
-def refuse_misfit(spec: RolloutSpec, scopes: Iterable[Scope], now: Instant) -> None:
-    """Raise Refused if the notice is too short for a scope, or too long for every window."""
-    fits: set[int] = set()
+def refuse_many_scopes(count: int) -> None:
+    _refuse_many("scopes", count, SCOPES_MAX)
+
+
+def refuse_misfit(
+    spec: RolloutSpec, scopes: Iterable[Scope], now: Instant, fits: set[int] | None = None
+) -> None:
+    """Raise Refused if the notice is too short for a scope, or too long for every window.
+
+    `fits` has the lengths that are known to fit, for a caller that checks scopes one by one.
+    """
+    fits = set() if fits is None else fits
     for scope in scopes:
         roster = scope.roster
         not_before(roster, spec.type, now, notice_ms=spec.notice_ms, not_before_ms=None)
@@ -82,9 +92,9 @@ def _refuse_numbers(spec: RolloutSpec) -> None:
     refuse_duration(spec.duration_s or 0)
     if spec.notice_ms is not None and spec.notice_ms < 0:
         raise _invalid("the notice is negative; leave it out to give the minimum")
-    if not 1 <= spec.scopes_at_once <= SCOPES_MAX:
+    if not 1 <= spec.scopes_at_once <= SCOPES_AT_ONCE_MAX:
         raise _invalid(
-            f"{spec.scopes_at_once} scopes at once is out of range; use 1 to {SCOPES_MAX}"
+            f"{spec.scopes_at_once} scopes at once is out of range; use 1 to {SCOPES_AT_ONCE_MAX}"
         )
     if not 0 <= spec.pause_ms <= PAUSE_MS_MAX:
         raise _invalid(f"the pause is out of range; use 0s to {human_ms(PAUSE_MS_MAX)}")

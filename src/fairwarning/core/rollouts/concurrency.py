@@ -31,6 +31,8 @@ class Turns(Struct, frozen=True, kw_only=True):
     """The scopes that may begin now. Nothing of them was announced yet."""
     resting_until: tuple[Instant, ...]
     """The times at which the places of finished scopes become free."""
+    places_left: int = 0
+    """How many more scopes could begin now, if the rollout had more."""
 
 
 def by_scope(steps: Steps) -> dict[ScopeId, Steps]:
@@ -52,7 +54,10 @@ def turns(rollout: Rollout, now: Instant) -> Turns:
             resting.append(until)
     free = max(rollout.spec.scopes_at_once - len(under_way) - len(resting), 0)
     return Turns(
-        under_way=tuple(under_way), begin=tuple(fresh[:free]), resting_until=tuple(resting)
+        under_way=tuple(under_way),
+        begin=tuple(fresh[:free]),
+        resting_until=tuple(resting),
+        places_left=max(free - len(fresh), 0),
     )
 
 

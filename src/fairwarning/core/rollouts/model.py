@@ -1,6 +1,8 @@
 """This module has the values of a rollout: its specification, its steps and its state."""
 
 import re
+from collections import Counter
+from collections.abc import Mapping
 from datetime import date
 from enum import StrEnum
 from typing import NewType
@@ -128,6 +130,23 @@ class RolloutStep(Struct, frozen=True, kw_only=True):
     ended_ms: Instant | None = None
 
 
+class Rest(Struct, frozen=True, kw_only=True):
+    """What a large rollout has besides the steps that are loaded (`parts.py`)."""
+
+    parts: int
+    """How many parts there are. They are numbered from 0 on."""
+    opened: tuple[int, ...] = ()
+    """The open parts. Their steps are `Rollout.steps`, in this order."""
+    next: int = 0
+    """The first part that was never opened."""
+    waiting: int = 0
+    """How many steps the parts have that were never opened."""
+    closed: Mapping[StepPhase, int] = {}
+    """How many steps of closed parts are in each phase."""
+    open: Mapping[StepPhase, int] = {}
+    """The same of the open parts, when the rollout was stored."""
+
+
 class Rollout(Struct, frozen=True, kw_only=True):
     id: RolloutId
     spec: RolloutSpec
@@ -135,7 +154,9 @@ class Rollout(Struct, frozen=True, kw_only=True):
     created_ms: Instant
     created_by: Actor
     steps: tuple[RolloutStep, ...]
-    """The steps in the order of the scopes, and within a scope by update domain."""
+    """The steps in the order of the scopes, and within a scope by update domain. A large rollout
+    has only those of its open parts here, or none if nobody has loaded them.
+    """
     ended_ms: Instant | None = None
     """When the last step ended. None while a step is waiting or under way."""
     outcome: str = ""
@@ -143,6 +164,20 @@ class Rollout(Struct, frozen=True, kw_only=True):
     """The reason that its creator gave. The history of its events says it too."""
     seed: str | None = None
     """A text that identifies the request, so that a repeated request creates no second rollout."""
+    rest: Rest | None = None
+    """What is not in `steps`. It is None if all steps are there."""
+
+    @property
+    def counts(self) -> dict[StepPhase, int]:
+        """How many steps are in each phase, of all steps."""
+        if self.rest is None:
+            return dict(Counter(step.phase for step in self.steps))
+        counts = Counter(self.rest.closed)
+        counts.update(self.rest.open)
+        is_over = self.is_finished and self.ended_ms is not None
+        unopened = StepPhase.SKIPPED if is_over else StepPhase.WAITING
+        counts[unopened] += self.rest.waiting
+        return {phase: counts[phase] for phase in StepPhase if counts[phase]}
 
     @property
     def is_finished(self) -> bool:

@@ -45,6 +45,16 @@ class Plan(Struct, frozen=True, kw_only=True):
     """The steps. All are waiting, and their times are estimates."""
     ends_ms: Instant | None
     warnings: tuple[str, ...] = ()
+    total: int = 0
+    """How many steps there are, of which only the first may be in `steps`."""
+    instances: int = 0
+    """How many instances all steps have."""
+
+
+def short_preview(spec: RolloutSpec, scopes: Iterable[Scope], now: Instant, most: int) -> Plan:
+    """Return the plan with its first steps only. Otherwise it is like `preview`."""
+    found = preview(spec, scopes, now)
+    return replace(found, steps=found.steps[:most])
 
 
 def preview(spec: RolloutSpec, scopes: Iterable[Scope], now: Instant) -> Plan:
@@ -52,7 +62,13 @@ def preview(spec: RolloutSpec, scopes: Iterable[Scope], now: Instant) -> Plan:
     chosen = tuple(scopes)
     steps = checked_steps(spec, chosen, now)
     planned = _forecast(spec, steps, {scope.id: scope for scope in chosen}, now)
-    return Plan(steps=planned, ends_ms=ends_ms(planned), warnings=advice(spec, chosen))
+    return Plan(
+        steps=planned,
+        ends_ms=ends_ms(planned),
+        warnings=advice(spec, chosen),
+        total=len(planned),
+        instances=sum(len(step.instances) for step in planned),
+    )
 
 
 def checked_steps(spec: RolloutSpec, scopes: tuple[Scope, ...], now: Instant) -> Steps:
@@ -160,10 +176,11 @@ def _pending_end(event: Event) -> Instant:
 
 def draw_up(scopes: Iterable[Scope]) -> tuple[RolloutStep, ...]:
     """Return the steps of a new rollout in the order of the scopes that have live instances."""
-    return tuple(step for scope in scopes for step in _steps_of(scope))
+    return tuple(step for scope in scopes for step in steps_of(scope))
 
 
-def _steps_of(scope: Scope) -> list[RolloutStep]:
+def steps_of(scope: Scope) -> list[RolloutStep]:
+    """Return the steps of one scope of a new rollout."""
     domains: dict[int, list[InstanceName]] = {}
     for instance in scope.roster.live:
         domains.setdefault(instance.update_domain, []).append(instance.name)

@@ -5,6 +5,7 @@ badly for a few polls, and then well again. The event is there all the time.
 """
 
 from collections.abc import Callable
+from typing import Any
 
 from fairwarning.handler_check.case_api import CaseRun
 from fairwarning.handler_check.cases.registry import case
@@ -33,11 +34,14 @@ def _through(run: CaseRun, disturb: Callable[[Event], None], why: str) -> None:
     run.must_keep_polling()
 
 
-def _faults(run: CaseRun, *faults: dict[str, object], polls: int) -> Callable[[Event], None]:
+def _faults(run: CaseRun, *faults: dict[str, Any]) -> Callable[[Event], None]:
+    """Return a function that sets the faults, and waits until the handler has met all of them."""
+
     def disturb(_: Event) -> None:
         mark = run.observed.mark()
         for each in faults:
-            run.server.fault(instances=run.vm, **each)  # type: ignore[arg-type]
+            run.server.fault(instances=run.vm, **each)
+        polls = sum(each["count"] for each in faults)
         # The next poll after the bad ones shows that the handler has read them.
         run.observed.wait(lambda: run.observed.polls(since=mark) > polls)
 
@@ -50,8 +54,8 @@ def _faults(run: CaseRun, *faults: dict[str, object], polls: int) -> Callable[[E
     why="handlers that take an empty answer for one without events undo in the middle of the event",
 )
 def drained_empty(run: CaseRun) -> None:
-    fault: dict[str, object] = {"kind": "empty", "count": _BAD_POLLS}
-    _through(run, _faults(run, fault, polls=_BAD_POLLS), "an empty answer says nothing")
+    fault = {"kind": "empty", "count": _BAD_POLLS}
+    _through(run, _faults(run, fault), "an empty answer says nothing")
 
 
 @case(
@@ -60,11 +64,8 @@ def drained_empty(run: CaseRun) -> None:
     why="the endpoint is away while its host is updated, and this is no end of the event",
 )
 def drained_errors(run: CaseRun) -> None:
-    statuses = (500, 503, 410, 429)
-    faults: list[dict[str, object]] = [
-        {"kind": "status", "status": each, "count": 1} for each in statuses
-    ]
-    _through(run, _faults(run, *faults, polls=len(statuses)), "an error says nothing of events")
+    faults = [{"kind": "status", "status": each, "count": 1} for each in (500, 503, 410, 429)]
+    _through(run, _faults(run, *faults), "an error says nothing of events")
 
 
 @case(
@@ -73,8 +74,8 @@ def drained_errors(run: CaseRun) -> None:
     why="handlers that begin anew after an error of the network forget what they prepared for",
 )
 def drained_cut(run: CaseRun) -> None:
-    fault: dict[str, object] = {"kind": "reset", "count": _BAD_POLLS}
-    _through(run, _faults(run, fault, polls=_BAD_POLLS), "a cut connection says nothing")
+    fault = {"kind": "reset", "count": _BAD_POLLS}
+    _through(run, _faults(run, fault), "a cut connection says nothing")
 
 
 @case(
@@ -99,11 +100,9 @@ def drained_refused(run: CaseRun) -> None:
     why="handlers that take a late answer for none forget what they prepared for",
 )
 def drained_slow(run: CaseRun) -> None:
-    faults: list[dict[str, object]] = [
-        {"kind": "slow", "delay": "3s", "count": 1},
-        {"kind": "slow-body", "delay": "2s", "count": 1},
-    ]
-    _through(run, _faults(run, *faults, polls=len(faults)), "a late answer is an answer")
+    slow = {"kind": "slow", "delay": "3s", "count": 1}
+    in_pieces = {"kind": "slow-body", "delay": "2s", "count": 1}
+    _through(run, _faults(run, slow, in_pieces), "a late answer is an answer")
 
 
 @case(
@@ -136,8 +135,7 @@ def drained_lower(run: CaseRun) -> None:
 
     def disturb(event: Event) -> None:
         prepared.append(event)
-        fault: dict[str, object] = {"kind": "incarnation-reset", "count": _BAD_POLLS}
-        _faults(run, fault, polls=_BAD_POLLS)(event)
+        _faults(run, {"kind": "incarnation-reset", "count": _BAD_POLLS})(event)
 
     _through(run, disturb, "the event is in the document")
     for event in prepared:

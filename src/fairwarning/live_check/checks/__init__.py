@@ -12,6 +12,7 @@ from fairwarning.live_check.checks.domains import check_barrier, check_domains
 from fairwarning.live_check.checks.evidence import Evidence, Finding
 from fairwarning.live_check.checks.notice import check_leaving, check_never_early, check_notice
 from fairwarning.live_check.checks.once import check_once
+from fairwarning.live_check.checks.polls import check_polls_go_on, check_writes_come_back
 from fairwarning.live_check.records import Records
 
 __all__ = ["CHECKS", "NO_BUG", "Finding", "check"]
@@ -38,6 +39,8 @@ CHECKS: tuple[Callable[[Evidence], Iterator[Finding]], ...] = (
     documents.check_seen,
     check_barrier,
     documents.check_ends,
+    check_polls_go_on,
+    check_writes_come_back,
     check_processes,
 )
 

@@ -145,6 +145,9 @@ def _grouped(pairs: Iterable[tuple[str, T]]) -> dict[str, list[T]]:
 
 
 def _clock_steps_ms(records: Records) -> float:
-    """Returns by how much the wall clock was changed in the round, plus 1 ms for rounding."""
+    """Returns by how much the wall clock of this machine or of the database was changed in the
+    round, plus 1 ms for rounding.
+    """
     offsets_ms = [each.at.wall_ms - each.at.mono_s * 1000 for each in records.clocks]
-    return 1 + (max(offsets_ms) - min(offsets_ms) if offsets_ms else 0.0)
+    database_ms = max((each.clock_step_ms for each in records.faults), default=0.0)
+    return 1 + database_ms + (max(offsets_ms) - min(offsets_ms) if offsets_ms else 0.0)

@@ -9,14 +9,7 @@ from fairwarning.core.api_versions import VERSIONS
 from fairwarning.core.commands import Approve, Cancel, Command, Operate, Postpone, Schedule
 from fairwarning.core.document import render, visible_events
 from fairwarning.core.instants import Instant, later
-from fairwarning.core.model import (
-    EventId,
-    EventType,
-    InstanceName,
-    OperationKind,
-    Phase,
-    ScopeId,
-)
+from fairwarning.core.model import EventId, EventType, InstanceName, OperationKind, Phase, ScopeId
 from fairwarning.core.start_rules import in_the_way, why_waiting
 from fairwarning.engine.protocols import Choice, Mark
 from fairwarning.operator_api import schemas

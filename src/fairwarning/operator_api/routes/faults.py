@@ -8,14 +8,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, field
 
 from fairwarning.common.durations import format_iso_duration
-from fairwarning.core.faults import (
-    COUNT_MAX,
-    DELAY_MS_MAX,
-    DOCUMENT_KINDS,
-    Fault,
-    FaultKind,
-    Part,
-)
+from fairwarning.core.faults import COUNT_MAX, DELAY_MS_MAX, DOCUMENT_KINDS, Fault, FaultKind, Part
 from fairwarning.core.instants import Instant, format_optional, later
 from fairwarning.core.model import InstanceName
 from fairwarning.core.transitions import Noted
@@ -26,15 +19,7 @@ from fairwarning.operator_api.parse_request import read_duration_ms, read_instan
 from fairwarning.operator_api.problems import Problem
 from fairwarning.operator_api.resolve_names import find_instance
 from fairwarning.operator_api.route import Call, Route
-from fairwarning.operator_api.schemas import (
-    Done,
-    DurationText,
-    In,
-    InstantText,
-    Name,
-    NoQuery,
-    Out,
-)
+from fairwarning.operator_api.schemas import Done, DurationText, In, InstantText, Name, NoQuery, Out
 
 KIND, KEY = "fault", "last"
 """The record that is written with each history entry, because an entry needs a record."""

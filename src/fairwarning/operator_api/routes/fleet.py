@@ -21,6 +21,7 @@ from fairwarning.operator_api.fleet_plans import (
     scopes_in,
     steps_in,
 )
+from fairwarning.operator_api.fleet_stream import stream_plan, stream_replacement
 from fairwarning.operator_api.problems import Problem
 from fairwarning.operator_api.resolve_names import find_instance, find_resource, find_scope
 from fairwarning.operator_api.route import Call, Document, Route
@@ -194,10 +195,10 @@ ROUTES = (
           handle=get_fleet, query=schemas.FleetQuery, answer=schemas.Fleet),
     Route(method="POST", path="/fleet/plan", summary="What PUT /fleet would do", role=Role.VIEWER,
           handle=plan_fleet, query=schemas.PlanQuery, takes_toml=True, answer=schemas.FleetPlan,
-          is_preview=True),
+          is_preview=True, stream=stream_plan),
     Route(method="PUT", path="/fleet", summary="Make the fleet what a fleet file says",
           role=Role.OPERATOR, handle=replace_fleet, query=schemas.RemoveQuery, takes_toml=True,
-          answer=schemas.FleetPlan),
+          answer=schemas.FleetPlan, stream=stream_replacement),
     Route(method="POST", path="/fleet", summary="Declare or change some resources",
           role=Role.OPERATOR, handle=update_fleet, query=schemas.DeclareQuery, takes_toml=True,
           answer=schemas.FleetPlan, is_in_steps=True),

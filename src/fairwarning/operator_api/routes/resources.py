@@ -66,7 +66,7 @@ async def list_resources(control: Control, call: Call[ResourcesQuery, None]) -> 
     found = await control.views.resources()
     ids: Sequence[str] = list(found)
     if query.kind is not None:
-        ids = await filter_in_slices(lambda each: _kind_in(each) == query.kind, found)
+        ids = await filter_in_slices(lambda each: each.split("/")[2] == query.kind, found)
     if query.search:
         ids = await _search(control, ids, query.search)
     first = bisect_right(ids, query.after) if query.after else 0
@@ -123,10 +123,6 @@ def _instances(
     """Return the instances that have an event in this phase."""
     events = ((id, event) for id, event in pending if event.phase is phase)
     return {(id, name) for id, event in events for name in event.resources}
-
-
-def _kind_in(id: str) -> str:
-    return id.split("/")[2]
 
 
 ROUTES = (

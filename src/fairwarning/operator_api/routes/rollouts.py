@@ -1,6 +1,6 @@
 """The routes of rollouts: plan, create, list, get, pause, resume, cancel."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta
@@ -16,6 +16,7 @@ from fairwarning.core.rollouts.model import (
     RolloutStep,
     is_rollout_id,
 )
+from fairwarning.core.rollouts.parts import WHOLE_STEPS_MAX
 from fairwarning.core.rollouts.windows import make_window, parse_blackout
 from fairwarning.operator_api.auth import Role
 from fairwarning.operator_api.context import Control
@@ -77,8 +78,13 @@ class StepOut(Out):
 
 class RolloutPlan(Out):
     steps: list[StepOut]
+    """The first steps, at most 1,000."""
     ends: str | None
     warnings: list[str]
+    total: int = 0
+    """How many steps there are."""
+    instances: int = 0
+    """How many instances they have."""
 
 
 async def plan_rollout(control: Control, call: Call[NoQuery, RolloutBody]) -> RolloutPlan:
@@ -87,6 +93,8 @@ async def plan_rollout(control: Control, call: Call[NoQuery, RolloutBody]) -> Ro
         steps=await map_in_slices(_step, found.steps),
         ends=format_optional(found.ends_ms),
         warnings=list(found.warnings),
+        total=found.total,
+        instances=found.instances,
     )
 
 
@@ -118,6 +126,9 @@ class RolloutOut(Out):
     ended: str | None
     outcome: str
     steps: list[StepOut]
+    """All steps, or, if there are more than 1,000, those that are under way and the next ones."""
+    counts: dict[str, int] = {}
+    """How many of all steps are in each phase."""
 
 
 async def create_rollout(control: Control, call: Call[NoQuery, RolloutBody]) -> RolloutOut:
@@ -147,6 +158,16 @@ async def list_rollouts(control: Control, call: Call[PageQuery, None]) -> Rollou
 
 async def get_rollout(control: Control, call: Call[NoQuery, None]) -> RolloutOut:
     return await _to_schema(await control.rollouts.get(_id(call)))
+
+
+class StepsOut(Out):
+    steps: list[StepOut]
+    next: str | None
+
+
+async def list_steps(control: Control, call: Call[PageQuery, None]) -> StepsOut:
+    found, next = await control.rollouts.steps(_id(call), call.query.after or "", call.query.limit)
+    return StepsOut(steps=await map_in_slices(_step, found), next=next)
 
 
 Change = Callable[..., Awaitable[Rollout]]
@@ -231,8 +252,13 @@ async def _to_schema(rollout: Rollout) -> RolloutOut:
         why=rollout.why,
         ended=format_optional(rollout.ended_ms),
         outcome=rollout.outcome,
-        steps=await map_in_slices(_step, rollout.steps),
+        steps=await map_in_slices(_step, _shown_steps(rollout)),
+        counts={str(phase): count for phase, count in rollout.counts.items()},
     )
+
+
+def _shown_steps(rollout: Rollout) -> Sequence[RolloutStep]:
+    return rollout.steps if rollout.rest is None else rollout.steps[:WHOLE_STEPS_MAX]
 
 
 ROUTES = (
@@ -246,6 +272,8 @@ ROUTES = (
           handle=list_rollouts, query=PageQuery, answer=RolloutsOut),
     Route(method="GET", path="/rollouts/{id}", summary="A rollout and how it stands",
           role=Role.VIEWER, handle=get_rollout, answer=RolloutOut),
+    Route(method="GET", path="/rollouts/{id}/steps", summary="The steps of a rollout in order",
+          role=Role.VIEWER, handle=list_steps, query=PageQuery, answer=StepsOut),
     _change_route("pause", lambda control: control.rollouts.pause),
     _change_route("resume", lambda control: control.rollouts.resume),
     _change_route("cancel", lambda control: control.rollouts.cancel),

@@ -1,4 +1,6 @@
-"""The pages of events: the list with its filters, and one event with its timeline."""
+"""The pages of events: the list with its filters, one event with its timeline, and the approval of
+several events at once, after a page that shows who is affected.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -10,6 +12,7 @@ from starlette.responses import Response
 from fairwarning.core.api_versions import NEWEST
 from fairwarning.core.journal_text import listed
 from fairwarning.core.model import EventType, Phase, Source
+from fairwarning.core.refusals import Refused
 from fairwarning.operator_api.problems import Problem
 from fairwarning.operator_api.schemas import Entry, Event, Events
 from fairwarning.portal import shell_commands
@@ -37,10 +40,14 @@ _TONES = {
     RENEWED: "busy",
     "AttemptLost": "bad",
     "AttemptFailed": "bad",
+    "HookFinished": "good",
+    "ImpactEnded": "busy",
     "Completed": "good",
     "Cancelled": "",
     "Failed": "bad",
 }
+CHOSEN = "/events/chosen"
+CHOSEN_MAX = 200  # A page shows fewer events, and each is a request to the API.
 
 
 async def events(context: PageContext) -> Response:
@@ -175,10 +182,18 @@ class Step:
     """The name of the actor; empty if the engine did it."""
     why: str
     name: str = ""
-    """The instance that has seen the event, or that is drained."""
+    """The instance that has seen the event or that is drained, or the hook that has ended."""
+    variant: str = ""
+    """The end of the key of the step's text, if the step has several texts."""
+    stage: str = ""
+    """When a hook ran: `before` or `after` the impact."""
+    number: str = ""
     attempt: str = ""
     node: str = ""
     reason: str = ""
+    """Why something failed, or how a hook ended."""
+    output: str = ""
+    """The end of what a hook has written."""
     cause: str = ""
     """Why the event started."""
     repeats: int = 1
@@ -210,16 +225,21 @@ def _step(entry: Entry) -> Step:
     def said(key: str) -> str:
         return str(entry.data.get(key) or "")
 
+    has_failed = entry.data.get("is_done") is False or said("outcome") == Phase.FAILED
     return Step(
         kind=entry.kind,
-        tone=_TONES[entry.kind],
+        tone="bad" if has_failed else _TONES[entry.kind],
         at=entry.at,
         by=name_of(entry.by),
         why=entry.why,
         name=said("name"),
+        variant="-failed" if has_failed else "",
+        stage=said("stage"),
+        number=said("number"),
         attempt=said("attempt"),
         node=said("node"),
-        reason=said("reason"),
+        reason=said("reason") or said("result"),
+        output=said("output"),
         cause=said("cause"),
     )
 
@@ -230,8 +250,48 @@ def name_of(actor: str) -> str:
     return "" if kind == "engine" else name or kind
 
 
+async def preview_approval(context: PageContext) -> Response:
+    """Show which events would be approved, and who is affected, before anything is done."""
+    found = await _chosen(context)
+    if not found:
+        return context.back(said=context.t("events.none-chosen"), failed=True)
+    return await context.show(
+        "approve_chosen.html",
+        events=found,
+        instances=len({(each.scope, name) for each in found for name in each.resources}),
+    )
+
+
+async def approve_chosen(context: PageContext) -> Response:
+    """Approve the events one by one. An event that ended meanwhile does not stop the others."""
+    done, refused = 0, []
+    for id in _ids(context):
+        try:
+            await context.ask("POST", "/events/{id}/approve", names={"id": id})
+            done += 1
+        except (Problem, Refused) as wrong:
+            text = wrong.detail if isinstance(wrong, Problem) else wrong.message
+            refused.append(context.t("events.not-approved", id=id[:8], why=text))
+    said = context.t("events.approved-chosen", count=done)
+    return context.go("/", said=" ".join([said, *refused]), failed=bool(refused))
+
+
+async def _chosen(context: PageContext) -> list[Event]:
+    found: list[Event] = [
+        await context.ask("GET", "/events/{id}", names={"id": id}) for id in _ids(context)
+    ]
+    return [each for each in found if each.phase is Phase.SCHEDULED]
+
+
+def _ids(context: PageContext) -> list[str]:
+    return list(dict.fromkeys(context.lists.get("event", ())))[:CHOSEN_MAX]
+
+
 PAGES = (
     Page("/events", events),
+    # Before the pages of one event, whose path would match too.
+    Page(f"{CHOSEN}/preview", preview_approval, sends=True),
+    Page(f"{CHOSEN}/approve", approve_chosen, sends=True),
     Page(PATH, event),
     Page(f"{PATH}/approve", approve, sends=True),
     Page(f"{PATH}/cancel", cancel, sends=True),

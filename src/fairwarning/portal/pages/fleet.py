@@ -6,8 +6,8 @@ from fairwarning.operator_api import schemas
 from fairwarning.operator_api.resolve_names import find_scope
 from fairwarning.operator_api.routes.resources import Resources
 from fairwarning.portal.app import Page
-from fairwarning.portal.instance_rows import instance_rows
 from fairwarning.portal.page_context import PageContext
+from fairwarning.portal.row_pages import instance_rows
 
 RESOURCES_SHOWN = 25  # A row has 13 elements, and a page is to have at most 600.
 EVENTS_SHOWN = 10  # The recent ones; the list of events has all.

@@ -42,7 +42,7 @@ async def preview(context: PageContext) -> Response:
         steps=plan.steps[:STEPS_SHOWN],
         body=body,
         fields=_carried(context),
-        instances=sum(len(each.instances) for each in plan.steps),
+        instances=plan.instances,
         takes_s=takes_s(plan),
     )
 

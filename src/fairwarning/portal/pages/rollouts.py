@@ -29,7 +29,7 @@ async def get_rollout(context: PageContext) -> Response:
     found: shapes.RolloutOut = await context.ask("GET", _ROLLOUT, names={"id": context.names["id"]})
     done, all_steps = progress(found)
     at = next((row for row, each in enumerate(found.steps) if each.phase not in OVER), 0)
-    page = row_page(context, all_steps, STEPS_SHOWN, shows=at)
+    page = row_page(context, len(found.steps), STEPS_SHOWN, shows=at)
     return await context.show(
         "rollout.html",
         rollout=found,
@@ -53,7 +53,8 @@ async def change(context: PageContext) -> Response:
 
 def progress(rollout: shapes.RolloutOut) -> tuple[int, int]:
     """Return how many steps are over, and how many there are."""
-    return sum(each.phase in OVER for each in rollout.steps), len(rollout.steps)
+    over = sum(count for phase, count in rollout.counts.items() if phase in OVER)
+    return over, sum(rollout.counts.values())
 
 
 PAGES = (

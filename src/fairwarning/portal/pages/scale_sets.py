@@ -25,8 +25,8 @@ from fairwarning.operator_api.resolve_names import find_resource
 from fairwarning.operator_api.routes.resources import Resources
 from fairwarning.operator_api.to_schema import scope_of
 from fairwarning.portal.app import Page
-from fairwarning.portal.instance_rows import instance_rows
 from fairwarning.portal.page_context import PageContext
+from fairwarning.portal.row_pages import instance_rows
 
 _SCOPE = "/scopes/{scope:path}"
 SETS_SHOWN = 25  # A row has 12 elements, and a page is to have at most 600.

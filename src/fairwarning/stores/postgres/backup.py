@@ -17,7 +17,8 @@ from psycopg import sql
 
 from fairwarning.stores.backup_file import BadBackup, Contents, refuse_schema, whole_file
 from fairwarning.stores.migrations import load_migrations
-from fairwarning.stores.postgres.database import connect, conninfo_of, explained
+from fairwarning.stores.postgres.database import connect, conninfo_of
+from fairwarning.stores.postgres.errors import explained
 from fairwarning.stores.postgres.schema import migrate
 
 FORMAT = "fairwarning-backup-1"
@@ -74,19 +75,21 @@ async def restore(path: Path, url: str, *, replaces: bool = False) -> Contents:
     with _explained(), _opened(path) as archive:
         manifest = _manifest(archive, path)
         migrations = load_migrations("postgres")
-        await migrate(conninfo_of(url), migrations)
-        if contents.schema != len(migrations):
+        # An empty database gets the schema of the backup first, and the rest when it has its rows.
+        found = await migrate(conninfo_of(url), migrations[: contents.schema])
+        if contents.schema != found.after:
             raise BadBackup(
-                f"{path} has schema version {contents.schema} and the database {len(migrations)}; "
-                "restore it with the version of fairwarning that made it, and then upgrade"
+                f"{path} has schema version {contents.schema} and the database {found.after}; "
+                "restore it into an empty database"
             )
         async with await connect(conninfo_of(url), "limit_schema_wait") as connection:
             await connection.execute(b"BEGIN")
             if await _has_rows(connection) and not replaces:
                 raise BadBackup("the database is not empty; say --force to replace what is in it")
-            names = sql.SQL(", ").join(map(sql.Identifier, TABLES))
+            tables = [table for table in TABLES if table in manifest["columns"]]
+            names = sql.SQL(", ").join(map(sql.Identifier, tables))
             await connection.execute(sql.SQL("TRUNCATE {}").format(names))
-            for table in TABLES:
+            for table in tables:
                 await _fill_table(connection, archive, table, manifest["columns"][table])
             await connection.execute(
                 b"SELECT setval(pg_get_serial_sequence('journal', 'seq'), "

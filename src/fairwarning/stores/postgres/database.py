@@ -5,12 +5,17 @@ for each statement, for a client that is silent inside a transaction, and for a 
 connection that has failed is not used again. If the server closes an idle connection, the socket
 shows it, so the connection is replaced before use, without a question to the server.
 
+A connection may lead through a pooler such as PgBouncer, which gives each transaction to any of its
+own connections. Then settings of the session are lost, so they are set in each transaction. What
+the pooler says about the server may be old too: libpq would leave out a standby that has been
+promoted since. So each host is asked whether it is the primary, and the next one is tried if not.
+
 psycopg_pool is not used, for two reasons. Its tasks wait longer and longer between attempts to
 connect, while the callers wait too. And a task that is cancelled while it connects does not end.
 """
 
 import asyncio
-import re
+import logging
 import select
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -24,27 +29,39 @@ from psycopg.pq import TransactionStatus
 from psycopg.rows import TupleRow
 from psycopg.types.string import TextLoader
 
-from fairwarning.core.refusals import Refused
-from fairwarning.engine.protocols import StoreDown
+from fairwarning.engine.protocols import SchemaTooNew, StoreDown
 from fairwarning.stores.migrations import load_queries
-from fairwarning.stores.statements import Statement, Value, refuse_taken
+from fairwarning.stores.postgres.errors import STANDBY_STATES, explained
+from fairwarning.stores.statements import Statement, Value
 
 CONNECT_S_MAX = 5  # A server that can be reached answers much sooner.
 CALL_S_MAX = 35.0
 """The limit of a call. That of a statement (`limit_session`) is lower: its error says more."""
+_log = logging.getLogger(__name__)
 _IDLE = TransactionStatus.IDLE
 _INTRANS = TransactionStatus.INTRANS
 _INERROR = TransactionStatus.INERROR
+POOLED_S_MAX = 60.0
+"""How long a connection through a pooler is used. The server behind it may have become another."""
+APPLICATION = "fairwarning"
 _DEFAULTS = {
     "connect_timeout": str(CONNECT_S_MAX),
-    "application_name": "fairwarning",
     "keepalives_idle": "10",
     "keepalives_interval": "5",
     "keepalives_count": "3",
     "tcp_user_timeout": "20000",
 }
 
-Connection = AsyncConnection[TupleRow]
+
+class Connection(AsyncConnection[TupleRow]):
+    is_pooled = False
+    """Whether a pooler is between us and the server."""
+    opened_s = 0.0
+    """When it was opened, by the event loop's clock."""
+    limits: Statement | None = None
+    """What each transaction must begin with, because a pooler would lose it between them."""
+
+
 Results = Mapping[str, list[Any]]
 
 QUERIES = {name: text.encode() for name, text in load_queries("postgres").items()}
@@ -52,20 +69,74 @@ BEGIN = Statement("begin", {})
 COMMIT = Statement("commit", {})
 
 
-def conninfo_of(dsn: str) -> str:
+def conninfo_of(dsn: str, application: str = APPLICATION) -> str:
     """Returns the DSN with our defaults. Raises psycopg.ProgrammingError if it is no DSN."""
-    return make_conninfo("", **{**_DEFAULTS, **conninfo_to_dict(dsn), "client_encoding": "UTF8"})
+    defaults = {**_DEFAULTS, "application_name": application}
+    return make_conninfo("", **{**defaults, **conninfo_to_dict(dsn), "client_encoding": "UTF8"})
 
 
-async def connect(conninfo: str, first: str) -> Connection:
-    """Returns a new connection, after it ran the statement named `first`. Raises psycopg.Error."""
-    connection = await AsyncConnection.connect(
+_last_primary: dict[str, str] = {}
+"""The host of each conninfo that was the primary last. It is tried first, because another host may
+be so dead that each attempt lasts until the time limit."""
+
+
+async def connect(conninfo: str, limits: str) -> Connection:
+    """Returns a new connection to the primary, with the limits that the statement of this name
+    sets. Raises psycopg.Error.
+    """
+    hosts = hosts_of(conninfo)
+    if len(hosts) == 1:
+        return await _connect_to(hosts[0], limits)
+    last = _last_primary.get(conninfo)
+    errors: list[psycopg.Error] = []
+    for host in sorted(hosts, key=lambda each: each != last):
+        try:
+            connection = await _connect_to(host, limits)
+        except psycopg.OperationalError as error:
+            errors.append(error)
+        else:
+            _last_primary[conninfo] = host
+            return connection
+    raise psycopg.OperationalError("\n".join(map(str, errors))) from errors[-1]
+
+
+def hosts_of(conninfo: str) -> list[str]:
+    """Returns a conninfo for each host that this one names, as libpq understands them."""
+    given = conninfo_to_dict(conninfo)
+    lists = {
+        name: str(given[name]).split(",")
+        for name in ("host", "hostaddr", "port")
+        if given.get(name) is not None
+    }
+    number = max((len(lists[name]) for name in ("host", "hostaddr") if name in lists), default=1)
+    # One port is for all hosts.
+    if len(lists.get("port", ())) == 1:
+        lists["port"] *= number
+    if number == 1 or any(len(values) != number for values in lists.values()):
+        return [conninfo]
+    return [
+        make_conninfo(conninfo, **{name: values[at] for name, values in lists.items()})
+        for at in range(number)
+    ]
+
+
+async def _connect_to(conninfo: str, limits: str) -> Connection:
+    connection = await Connection.connect(
         conninfo, autocommit=True, cursor_factory=AsyncClientCursor
     )
     # Bodies are decoded by our own codec, from text.
     connection.adapters.register_loader("json", TextLoader)
+    connection.opened_s = asyncio.get_running_loop().time()
     try:
-        await run(connection, [Statement(first, {})])
+        ((pid, is_standby),) = (await run(connection, [Statement("backend", {})]))["backend"]
+        if is_standby:
+            raise psycopg.OperationalError("server is in hot standby mode")
+        # A pooler invents the number that it gives to its clients.
+        connection.is_pooled = pid != connection.info.backend_pid
+        if connection.is_pooled:
+            connection.limits = Statement(limits, {"is_local": True})
+        else:
+            await run(connection, [Statement(limits, {"is_local": False})])
     except BaseException:
         await connection.close()
         raise
@@ -82,10 +153,13 @@ class Database:
         self._conninfo = conninfo
         self._prepare = prepare
         self._free: list[Connection] = []
+        self._valid_from_s = float("-inf")
+        """Connections that were opened before are not used again."""
         self._places = asyncio.Semaphore(connections_max)
+        self._is_outdated = False
 
     async def close(self) -> None:
-        """Closes the free connections. Call it only when no connection is in use."""
+        """Closes the free connections. A connection in use stays open until it is given back."""
         free, self._free = self._free, []
         for connection in free:
             await connection.close()
@@ -103,8 +177,13 @@ class Database:
                     yield connection
                 except psycopg.Error as error:
                     reason = explained(error)
-                    if isinstance(reason, StoreDown):
+                    if isinstance(reason, SchemaTooNew):
+                        self.log_outdated(reason)
+                    elif isinstance(reason, StoreDown):
                         await connection.close()
+                    if error.sqlstate in STANDBY_STATES:
+                        # The others lead to the same server, where reads would still succeed.
+                        await self._leave_server()
                     raise reason from error
                 except asyncio.CancelledError:
                     # There is no time left for a rollback, so the connection is closed.
@@ -120,10 +199,16 @@ class Database:
                 "and that it is not overloaded"
             ) from error
 
+    def log_outdated(self, problem: SchemaTooNew) -> None:
+        """Logs, the first time, that this node may no longer write to the database."""
+        if not self._is_outdated:
+            self._is_outdated = True
+            _log.error("this node no longer writes, and goes on answering polls: %s", problem)
+
     async def _take(self) -> Connection:
         while self._free:
             connection = self._free.pop()
-            if not _has_gone(connection):
+            if not self._is_used_up(connection) and not _has_gone(connection):
                 return connection
             await connection.close()
         try:
@@ -142,10 +227,22 @@ class Database:
         with suppress(psycopg.Error):
             if connection.info.transaction_status in (_INTRANS, _INERROR):
                 await connection.rollback()
-        if connection.info.transaction_status == _IDLE:
+        is_idle = connection.info.transaction_status == _IDLE
+        if is_idle and not self._is_used_up(connection):
             self._free.append(connection)
         else:
             await connection.close()
+
+    def _is_used_up(self, connection: Connection) -> bool:
+        if connection.opened_s < self._valid_from_s:
+            return True
+        age_s = asyncio.get_running_loop().time() - connection.opened_s
+        return connection.is_pooled and age_s > POOLED_S_MAX
+
+    async def _leave_server(self) -> None:
+        """Uses no connection again that is open now, because the server is no primary."""
+        self._valid_from_s = asyncio.get_running_loop().time()
+        await self.close()
 
 
 def _has_gone(connection: Connection) -> bool:
@@ -153,46 +250,6 @@ def _has_gone(connection: Connection) -> bool:
     poll = select.poll()
     poll.register(connection.fileno(), select.POLLIN)
     return bool(poll.poll(0))
-
-
-_ADDS = {"scopes_pkey": "add_scope", "addresses_pkey": "add_address", "events_pkey": "add_event"}
-_KEY = re.compile(r"=\((.*)\)", re.DOTALL)
-_ADVICE = {
-    "08": "it cannot be reached, or broke off; check that it runs, and that host, database and "
-    "user of the store's URL are right",
-    "25006": "it is read-only, perhaps a standby; name the primary in the store's URL",
-    "40": "it undid the transaction in favour of another; ask again",
-    "42501": "the user may not do this; grant it the tables of its database",
-    "53100": "its disk is full; free some space, and it goes on by itself",
-    "53": "it is out of memory or connections; give it more, or use fewer",
-    "55P03": "a lock was not free in time; ask again, and look for long transactions",
-    "57014": "a statement took too long; ask again, and look for long transactions",
-    "57P": "it is shutting down or starting; it goes on by itself once it is up",
-    "XX": "its files are damaged; restore a backup",
-}
-
-
-def explained(error: psycopg.Error) -> Refused | StoreDown:
-    """Returns Refused if a unique key is taken, and StoreDown with advice for any other error."""
-    if isinstance(error, psycopg.errors.UniqueViolation):
-        # The message is in the server's language, but the key is always written (column)=(value).
-        found = _KEY.search(error.diag.message_detail or "")
-        try:
-            refuse_taken(_ADDS.get(error.diag.constraint_name or "", ""), found[1] if found else "")
-        except Refused as refusal:
-            return refusal
-    return StoreDown(f"cannot work with PostgreSQL: {_advice(error)}")
-
-
-def _advice(error: psycopg.Error) -> str:
-    if isinstance(error, psycopg.ProgrammingError) and error.sqlstate is None:
-        return "its URL cannot be understood; write one like postgresql://user@host/database"
-    # An error has no SQLSTATE if it happens before there is a session.
-    state = error.sqlstate or "08"
-    for length in (5, 3, 2):
-        if state[:length] in _ADVICE:
-            return _ADVICE[state[:length]]
-    return f"it refused a statement with SQLSTATE {state}: {error.diag.message_primary}"
 
 
 async def run(connection: Connection, statements: Sequence[Statement]) -> Results:
@@ -208,6 +265,10 @@ async def run(connection: Connection, statements: Sequence[Statement]) -> Result
     """
     if not statements:
         return {}
+    if connection.limits is not None and connection.info.transaction_status == _IDLE:
+        # BEGIN must come first, because it refuses to set the isolation level later.
+        after = 1 if statements[0].name == BEGIN.name else 0
+        statements = [*statements[:after], connection.limits, *statements[after:]]
     cursor = AsyncClientCursor(connection)
     await cursor.execute(_script(cursor, statements))
     results: dict[str, list[Any]] = {}

@@ -6,6 +6,7 @@ and why no call hangs (`database.py`).
 """
 
 import asyncio
+import logging
 from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
@@ -24,13 +25,19 @@ from fairwarning.engine.protocols import (
     Receipt,
     Record,
     Step,
+    StoreCondition,
     StoreDown,
 )
 from fairwarning.stores.migrations import load_migrations
-from fairwarning.stores.postgres.database import Database, conninfo_of, explained, run
+from fairwarning.stores.postgres.commit_poll import CommitPoll
+from fairwarning.stores.postgres.database import APPLICATION, Database, conninfo_of, run
+from fairwarning.stores.postgres.errors import explained
+from fairwarning.stores.postgres.feed_delay import FeedDelay
 from fairwarning.stores.postgres.journal import NUMBER_MAX, read_back, read_page
+from fairwarning.stores.postgres.node_registry import NodeRegistry
 from fairwarning.stores.postgres.schema import continue_journal, migrate
 from fairwarning.stores.postgres.signals import Signals
+from fairwarning.stores.postgres.silence import limit_silence
 from fairwarning.stores.postgres.transactions import Transactions
 from fairwarning.stores.sql_store import SqlStore
 from fairwarning.stores.statements import (
@@ -43,6 +50,7 @@ from fairwarning.stores.statements import (
 CONNECTIONS_MAX = 10
 """How many connections all calls of one node share. Each node has two more for signals."""
 T = TypeVar("T")
+_log = logging.getLogger(__name__)
 
 
 class ShieldedCalls:
@@ -54,8 +62,14 @@ class ShieldedCalls:
     async def run(self, work: Coroutine[Any, Any, T]) -> T:
         task = asyncio.create_task(work)
         self._running.add(task)
-        task.add_done_callback(self._running.discard)
+        task.add_done_callback(self._forget)
         return await asyncio.shield(task)
+
+    def _forget(self, task: asyncio.Task[Any]) -> None:
+        self._running.discard(task)
+        if not task.cancelled():
+            # Its caller may have gone. Then nobody else looks at the exception.
+            task.exception()
 
     async def finish(self) -> None:
         await asyncio.gather(*self._running, return_exceptions=True)
@@ -66,17 +80,35 @@ class _Parts(NamedTuple):
     signals: Signals
     transactions: Transactions
     calls: ShieldedCalls
+    registry: NodeRegistry | None
+    commit_poll: CommitPoll
+    feed_delay: FeedDelay
 
 
 class PostgresStore(SqlStore):
     def __init__(
-        self, dsn: str, clock: Clock | None = None, *, connections_max: int = CONNECTIONS_MAX
+        self,
+        dsn: str,
+        clock: Clock | None = None,
+        *,
+        connections_max: int = CONNECTIONS_MAX,
+        direct_dsn: str = "",
+        node: str = "",
+        silent_s: float | None = None,
     ) -> None:
-        """`clock` is for tests. Without it, the store uses the clock of the database server."""
+        """`clock` is for tests. Without it, the store uses the clock of the database server.
+
+        `direct_dsn` leads to the same database without a pooler, which LISTEN needs. `node` is the
+        name under which others see this node. Without it, they don't see it. A connection that is
+        silent for `silent_s` is given up; None means later (`database.py`).
+        """
         super().__init__()
+        self._node = node
         self._dsn = dsn
+        self._direct_dsn = direct_dsn
         self._clock = clock
         self._connections_max = connections_max
+        self._silent_s = silent_s
         self._opened: _Parts | None = None
 
     @property
@@ -88,24 +120,69 @@ class PostgresStore(SqlStore):
         """Connects to the server and migrates its schema. Raises StoreDown or SchemaTooNew."""
         assert self._opened is None, "it is open already"
         try:
-            conninfo = conninfo_of(self._dsn)
-            await migrate(conninfo, load_migrations("postgres"))
-            signals = Signals(conninfo, self._listeners)
-            await signals.open()
+            conninfo = self._conninfo(self._dsn)
+            migrations = load_migrations("postgres")
+            await migrate(conninfo, migrations, tell=_log.warning, leaves_contracts=True)
+            signals = await self._open_signals(conninfo)
         except psycopg.Error as error:
             raise explained(error) from error
         database = Database(conninfo, self._connections_max, continue_journal)
-        transactions = Transactions(database, signals, self._clock)
-        self._opened = _Parts(database, signals, transactions, ShieldedCalls())
+        transactions = Transactions(database, signals, len(migrations), self._clock)
+        registry = NodeRegistry(database, len(migrations), self._node) if self._node else None
+        commit_poll = CommitPoll(database, self._listeners, signals.is_deaf)
+        feed_delay = FeedDelay(database)
+        if self._clock is None:
+            commit_poll.start()
+            feed_delay.start()
+        self._opened = _Parts(
+            database, signals, transactions, ShieldedCalls(), registry, commit_poll, feed_delay
+        )
+        if registry is not None:
+            try:
+                await registry.open()
+            except BaseException:
+                await self.close()
+                raise
+
+    def _conninfo(self, dsn: str) -> str:
+        limited = dsn if self._silent_s is None else limit_silence(dsn, self._silent_s)
+        return conninfo_of(limited, f"{APPLICATION}/{self._node}" if self._node else APPLICATION)
+
+    async def _open_signals(self, conninfo: str) -> Signals:
+        if not self._direct_dsn:
+            signals = Signals(conninfo, self._listeners)
+            await signals.open()
+            return signals
+        try:
+            signals = Signals(conninfo, self._listeners, self._conninfo(self._direct_dsn))
+            await signals.open()
+        except psycopg.Error as error:
+            raise explained(error, where="PostgreSQL at --store-direct") from error
+        return signals
 
     async def close(self) -> None:
         """Waits for the calls that have begun, and disconnects. Later calls fail."""
         if self._opened is None:
             return
         parts, self._opened = self._opened, None
+        await parts.commit_poll.close()
+        await parts.feed_delay.close()
         await parts.calls.finish()
+        if parts.registry is not None:
+            await parts.registry.close()
         await parts.signals.close()
         await parts.database.close()
+
+    @property
+    def condition(self) -> StoreCondition:
+        if self._opened is None:
+            return StoreCondition()
+        signals, feed_delay = self._opened.signals, self._opened.feed_delay
+        return StoreCondition(
+            hears_signals=not signals.is_deaf.is_set(),
+            feed_delay_s=feed_delay.delay_s,
+            warnings=tuple(filter(None, [signals.trouble, feed_delay.trouble])),
+        )
 
     async def create(
         self, scopes: Sequence[Scope], *, by: Actor, why: str = "", fences: Sequence[Fence] = ()

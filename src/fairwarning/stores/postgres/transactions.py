@@ -12,6 +12,9 @@ first locks its subscription, and counts after that. Locks are always taken in t
 subscription, scope, row, fences, address, event, so that no two transactions wait for each other. A
 record has a separate kind of lock. A transaction on a record takes only this lock and those of its
 fences.
+
+Before all of these, the server checks that this node knows enough of the schema to write
+(`check_writer`), and no migration can change that until the transaction has ended (`schema.py`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -34,10 +37,13 @@ SEEN_SCOPES_MAX = 100
 
 
 class Transactions:
-    def __init__(self, database: Database, signals: Signals, clock: Clock | None) -> None:
+    def __init__(
+        self, database: Database, signals: Signals, newest_schema: int, clock: Clock | None
+    ) -> None:
         self._database = database
         self._signals = signals
         self._clock = clock
+        self._begin = (BEGIN, Statement("check_writer", {"newest": newest_schema}))
 
     async def create(
         self, scopes: Sequence[Scope], by: Actor, why: str, fences: Sequence[Fence]
@@ -45,7 +51,8 @@ class Transactions:
         planned = [writes_of_new(scope) for scope in scopes]
         async with self._database.connection() as connection:
             found = await run(
-                connection, [BEGIN, *statements.fence_statements(fences), Statement("clock", {})]
+                connection,
+                [*self._begin, *statements.fence_statements(fences), Statement("clock", {})],
             )
             _refuse_broken(fences, found)
             work = statements.creation(planned, at_ms=self._now(found), by=by, why=why)
@@ -65,7 +72,7 @@ class Transactions:
     ) -> Receipt:
         opening = _opening(scope_id, fences, counting=counting, skip_busy=skip_busy)
         async with self._database.connection() as connection:
-            found = await run(connection, opening)
+            found = await run(connection, [*self._begin, *opening])
             _refuse_broken(fences, found)
             stored = _stored(scope_id, found)
             pending = found["count_pending"][0][0] if counting else 0
@@ -80,7 +87,8 @@ class Transactions:
         notes = statements.seen(seen)
         for first in range(0, len(notes), SEEN_SCOPES_MAX):
             async with self._database.connection() as connection:
-                await run(connection, [BEGIN, *notes[first : first + SEEN_SCOPES_MAX], COMMIT])
+                page = notes[first : first + SEEN_SCOPES_MAX]
+                await run(connection, [*self._begin, *page, COMMIT])
 
     async def keep(
         self,
@@ -92,7 +100,8 @@ class Transactions:
         fences: Sequence[Fence],
     ) -> Record:
         async with self._database.connection() as connection:
-            found = await run(connection, _opening_of_record(statement, fences))
+            opening = _opening_of_record(statement, fences)
+            found = await run(connection, [*self._begin, *opening])
             _refuse_broken(fences, found)
             record = statements.record_put(statement, found[statement.name])
             await run(connection, [*self._lines(found, note, by, why), COMMIT])
@@ -110,7 +119,8 @@ class Transactions:
         fences: Sequence[Fence],
     ) -> bool:
         async with self._database.connection() as connection:
-            found = await run(connection, _opening_of_record(statement, fences))
+            opening = _opening_of_record(statement, fences)
+            found = await run(connection, [*self._begin, *opening])
             _refuse_broken(fences, found)
             was_there = statements.was_deleted(statement, expected, found[statement.name])
             written_note = note if was_there else None
@@ -134,7 +144,7 @@ class Transactions:
 def _opening(
     scope_id: ScopeId, fences: Sequence[Fence], *, counting: bool, skip_busy: bool
 ) -> list[Statement]:
-    """Returns the statements that begin a transaction: locks first, and then reads."""
+    """Returns the first statements of a transaction: locks first, and then reads."""
     locks = [
         *(["lock_subscription"] if counting else []),
         *(["try_enter_scope", "lock_free_scope"] if skip_busy else ["enter_scope", "lock_scope"]),
@@ -142,7 +152,6 @@ def _opening(
     reads = ["roster", *(["count_pending"] if counting else []), "clock"]
     values = {"id": scope_id}
     return [
-        BEGIN,
         *(Statement(name, values) for name in locks),
         *statements.fence_statements(fences),
         *(Statement(name, values) for name in reads),
@@ -152,7 +161,6 @@ def _opening(
 def _opening_of_record(statement: Statement, fences: Sequence[Fence]) -> list[Statement]:
     values = statement.values
     return [
-        BEGIN,
         Statement("enter_record", values),
         *statements.fence_statements(fences),
         Statement("clock", values),

@@ -30,7 +30,10 @@ def save(source: Path, target: Path, *, replaces: bool = False) -> Contents:
     if not source.is_file():
         raise BadBackup(f"there is no store {source}; name it with --store")
     with whole_file(target, replaces=replaces) as temporary, _explained(source):
-        with closing(_read_only(source)) as reading, closing(sqlite3.connect(temporary)) as copy:
+        with (
+            closing(open_read_only(source)) as reading,
+            closing(sqlite3.connect(temporary)) as copy,
+        ):
             reading.backup(copy)
             # One file without a WAL beside it, which says that no server is using it.
             copy.execute("PRAGMA journal_mode = DELETE")
@@ -43,7 +46,7 @@ def verify(path: Path) -> Contents:
     """Check a backup, or the file of a store, and return what is in it. Raises BadBackup."""
     if is_truncated(path):
         raise BadBackup(f"{path} is cut off: it has fewer pages than it says; use another copy")
-    with _explained(path), closing(_read_only(path)) as connection:
+    with _explained(path), closing(open_read_only(path)) as connection:
         (found,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
         if found != "ok":
             raise BadBackup(f"{path} is damaged ({found}); use another copy")
@@ -84,7 +87,8 @@ def restore(backup: Path, target: Path, *, replaces: bool = False) -> Contents:
     return contents
 
 
-def _read_only(path: Path) -> sqlite3.Connection:
+def open_read_only(path: Path) -> sqlite3.Connection:
+    """Open the file without changing anything in it or beside it. Raises sqlite3.Error."""
     # Without a WAL nobody uses the file. SQLite would make a WAL beside it, which would hide that
     # the file was copied alone.
     how = "mode=ro" if has_wal(path) else "mode=ro&immutable=1"

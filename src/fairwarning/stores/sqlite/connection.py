@@ -1,4 +1,4 @@
-"""Opens, locks, migrates and reads the file, and explains its failures to an operator.
+"""Opens, locks and reads the file, and explains its failures to an operator.
 
 A connection that has failed is closed, which undoes its open transaction. The next use opens a new
 one, so an outage ends as soon as its cause ends.
@@ -9,14 +9,14 @@ import errno
 import fcntl
 import os
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import TypeVar
 
 from fairwarning.engine.protocols import StoreDown
-from fairwarning.stores.migrations import Migration, load_queries, missing_of
+from fairwarning.stores.migrations import load_queries
 
 T = TypeVar("T")
 QUERIES = load_queries("sqlite")
@@ -191,20 +191,6 @@ class FileLock:
             self._descriptor = None
 
 
-def migrate(path: Path, migrations: Sequence[Migration]) -> None:
-    """Creates the file if there is none, and migrates it to the newest schema.
-
-    Raises SchemaTooNew if a newer version has migrated it. If a migration fails, the file stays as
-    the last successful migration left it.
-    """
-    with closing(connect(path)) as connection:
-        for migration in missing_of(migrations, _version(connection), str(path)):
-            connection.executescript(
-                f"BEGIN IMMEDIATE;\n{migration.sql}\n"
-                f"INSERT INTO schema_version (version) VALUES ({migration.version:d});\nCOMMIT;"
-            )
-
-
 MAGIC = b"SQLite format 3\0"
 IN_USE = 1
 """The value of `user_version` while a server uses the file. It is 0 after a clean stop."""
@@ -261,11 +247,3 @@ def _header(path: Path) -> bytes:
 
 def has_wal(path: Path) -> bool:
     return path.with_name(f"{path.name}-wal").exists()
-
-
-def _version(connection: sqlite3.Connection) -> int:
-    return _value(connection, "schema_version") if _value(connection, "has_schema") else 0
-
-
-def _value(connection: sqlite3.Connection, name: str) -> int:
-    return int(connection.execute(QUERIES[name]).fetchone()[0])

@@ -50,9 +50,9 @@ from fairwarning.stores.sqlite.connection import (
     is_truncated,
     mark_in_use,
     mark_unused,
-    migrate,
     store_down,
 )
+from fairwarning.stores.sqlite.schema import migrate
 from fairwarning.stores.sqlite.writer import InlineCommits, Writer
 from fairwarning.stores.statements import (
     Statement,
@@ -254,7 +254,7 @@ class SqliteStore(SqlStore):
             # The file holds signing keys. SQLite gives its WAL beside it the same permissions.
             os.close(os.open(self._path, os.O_CREAT | os.O_RDWR, 0o600))
             self._refuse_torn_copy()
-            migrate(self._path, load_migrations("sqlite"))
+            migrate(self._path, load_migrations("sqlite"), tell=_log.warning)
             mark_in_use(self._path)
         except BaseException as error:
             self._lock.release()

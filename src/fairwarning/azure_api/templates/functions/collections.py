@@ -100,14 +100,6 @@ def _last(value: str | list[Value]) -> Value:
     return value[-1] if value else ("" if isinstance(value, str) else None)
 
 
-def _take(value: str | list[Value], count: int) -> Value:
-    return value[: max(0, count)]
-
-
-def _skip(value: str | list[Value], count: int) -> Value:
-    return value[max(0, count) :]
-
-
 FUNCTIONS = {
     "concat": takes_many(_concat, Kind.ANY),
     "length": takes(len, _SIZED),
@@ -120,6 +112,6 @@ FUNCTIONS = {
     "intersection": takes_many(_intersection, _JOINED),
     "first": takes(_first, _LISTED),
     "last": takes(_last, _LISTED),
-    "take": takes(_take, _LISTED, Kind.INT),
-    "skip": takes(_skip, _LISTED, Kind.INT),
+    "take": takes(lambda value, count: value[: max(0, count)], _LISTED, Kind.INT),
+    "skip": takes(lambda value, count: value[max(0, count) :], _LISTED, Kind.INT),
 }

@@ -4,13 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from fairwarning.azure_api.templates.errors import TemplateError
-from fairwarning.azure_api.templates.values import (
-    Kind,
-    Value,
-    kind_of,
-    type_name,
-    type_names,
-)
+from fairwarning.azure_api.templates.values import Kind, Value, kind_of, type_name, type_names
 
 
 class Function(NamedTuple):

@@ -1,3 +1,4 @@
+-- contract: nodes must know schema 1
 -- Times are milliseconds since 1970, UTC. Bodies are JSON (stores/codec.py): json and not
 -- jsonb, which would lose the order of keys. Keys are compared byte by byte (COLLATE "C"), so
 -- that every database, whatever its locale, has the order of every other store.

@@ -1,3 +1,4 @@
+-- contract: nodes must know schema 2
 -- What the control plane needs: records, lists of events, and the story of one event.
 
 -- Small documents of the control plane. The body is text, because nobody looks into it here.

@@ -7,30 +7,82 @@ SELECT to_regclass('schema_version') IS NOT NULL;
 -- name: schema_version
 SELECT coalesce(max(version), 0) FROM schema_version;
 
+-- name: schema_state
+SELECT version, program, (SELECT version FROM schema_floor) AS floor
+FROM schema_version
+ORDER BY version DESC
+LIMIT 1;
+
 -- name: record_version
 INSERT INTO schema_version (version) VALUES (%(version)s);
 
--- name: lock_schema
+-- name: record_program
+UPDATE schema_version SET program = %(program)s WHERE version = %(version)s;
+
+-- name: limit_migration
+-- A migrator that falls silent must not keep its locks. Nothing else limits how long it works.
+SELECT
+    set_config('statement_timeout', '0', true),
+    set_config('idle_in_transaction_session_timeout', '10s', true);
+
+-- name: try_lock_schema
 -- The number is ours by choice; it only has to differ from other programs' in this database.
-SELECT pg_advisory_lock(7202177281);
+SELECT pg_try_advisory_xact_lock(7202177281);
+
+-- name: limit_lock_wait
+-- While a migration waits for the lock of a table, later writers wait behind it.
+SELECT set_config('lock_timeout', %(wait_ms)s::text, true);
+
+-- name: lock_floor
+-- Waits for all write transactions that have called `check_writer`, and lets no new one begin.
+LOCK TABLE schema_floor IN ACCESS EXCLUSIVE MODE;
+
+-- name: raise_floor
+UPDATE schema_floor SET version = greatest(version, %(floor)s);
+
+-- name: check_writer
+-- Raises ZF001 if the node may not write. When this waits, the transaction holds no other lock.
+SELECT check_writer(%(newest)s);
+
+-- name: running_nodes
+SELECT
+    name, host, pid, program, schema_version,
+    extract(epoch FROM clock_timestamp() - seen_at)::float
+FROM nodes
+WHERE seen_at > clock_timestamp() - make_interval(secs => %(within_s)s)
+ORDER BY name;
+
+-- name: note_node
+INSERT INTO nodes (name, host, pid, program, schema_version)
+VALUES (%(name)s, %(host)s, %(pid)s, %(program)s, %(schema)s)
+ON CONFLICT (name) DO UPDATE SET seen_at = clock_timestamp();
+
+-- name: forget_nodes
+DELETE FROM nodes WHERE seen_at < clock_timestamp() - make_interval(secs => %(after_s)s);
+
+-- name: forget_node
+DELETE FROM nodes WHERE name = %(name)s;
+
+-- name: backend
+SELECT pg_backend_pid(), pg_is_in_recovery();
 
 -- name: limit_schema_wait
-SELECT set_config('lock_timeout', '60s', false);
+SELECT set_config('lock_timeout', '60s', %(is_local)s);
 
 -- name: limit_session
 -- No statement and no silent client holds anything for ever. An answer means durable, so a
 -- role that is set to answer before its commit is on disk is overruled. Our statements are
 -- done before a compiler would be.
 SELECT
-    set_config('jit', 'off', false),
-    set_config('statement_timeout', '30s', false),
-    set_config('idle_in_transaction_session_timeout', '30s', false),
+    set_config('jit', 'off', %(is_local)s),
+    set_config('statement_timeout', '30s', %(is_local)s),
+    set_config('idle_in_transaction_session_timeout', '30s', %(is_local)s),
     set_config(
         'synchronous_commit',
         CASE current_setting('synchronous_commit')
             WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit')
         END,
-        false
+        %(is_local)s
     );
 
 -- name: journal_lag
@@ -154,6 +206,29 @@ SELECT EXISTS (
         AND (%(scope_id)s::text IS NULL OR scope_id = %(scope_id)s::text)
 );
 
+-- name: held_back_ms
+-- How long ago the oldest entry was written that is held back, or 0 if none is.
+SELECT
+    coalesce(
+        floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint - min(at_ms), 0
+    )
+FROM journal
+WHERE xid >= journal_number(pg_snapshot_xmin(pg_current_snapshot()));
+
+-- name: feed_holders
+-- The transaction that holds the journal back. A role without pg_read_all_stats sees no ages.
+SELECT
+    'pid ' || pid, application_name, usename, datname,
+    floor(extract(epoch FROM clock_timestamp() - xact_start))::bigint
+FROM pg_stat_activity
+WHERE backend_xid = pg_snapshot_xmin(pg_current_snapshot())::xid
+UNION ALL
+SELECT
+    'prepared transaction ' || gid, '', owner, database,
+    floor(extract(epoch FROM clock_timestamp() - prepared))::bigint
+FROM pg_prepared_xacts
+WHERE transaction = pg_snapshot_xmin(pg_current_snapshot())::xid;
+
 -- name: journal_end
 -- Behind all that no running transaction can still add to.
 SELECT journal_number(pg_snapshot_xmin(pg_current_snapshot())) - 1;
@@ -168,6 +243,13 @@ WHERE
     AND (%(scope_id)s::text IS NULL OR scope_id = %(scope_id)s::text)
 ORDER BY xid, seq
 LIMIT %(limit)s;
+
+-- name: commits
+-- Also those that are held back: a document is shown as soon as it is stored.
+SELECT xid, seq, scope_id, next_deadline_ms
+FROM journal LEFT JOIN scopes ON id = scope_id
+WHERE xid >= %(from_xid)s
+ORDER BY xid, seq;
 
 -- name: newest_held
 -- Who looks back waits for no more than what was committed when the question came.

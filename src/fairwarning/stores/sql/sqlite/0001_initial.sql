@@ -1,3 +1,4 @@
+-- contract: nodes must know schema 1
 -- Times are milliseconds since 1970, UTC. Bodies are JSON (stores/codec.py).
 
 CREATE TABLE schema_version (

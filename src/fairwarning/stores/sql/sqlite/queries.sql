@@ -6,6 +6,21 @@ SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'sche
 -- name: schema_version
 SELECT coalesce(max(version), 0) FROM schema_version;
 
+-- name: schema_state
+SELECT version, program, (SELECT version FROM schema_floor) AS floor
+FROM schema_version
+ORDER BY version DESC
+LIMIT 1;
+
+-- name: record_version
+INSERT INTO schema_version (version) VALUES (:version);
+
+-- name: record_program
+UPDATE schema_version SET program = :program WHERE version = :version;
+
+-- name: raise_floor
+UPDATE schema_floor SET version = max(version, :floor);
+
 -- name: read_scope
 -- One statement, so that scope and roster are of one instant.
 SELECT

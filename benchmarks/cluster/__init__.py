@@ -1,0 +1,1 @@
+"""Measures several nodes on one PostgreSQL, and several workers of one node."""

@@ -1,0 +1,1 @@
+"""What very large fleets cost, with the real program in its own processes."""

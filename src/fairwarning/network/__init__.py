@@ -1,0 +1,1 @@
+"""The network between instances and the metadata endpoint: firewall rules, DHCP and a proxy."""

@@ -1,0 +1,1 @@
+"""Has Prometheus' own promtool check the alert rules: `./test alerts`."""

@@ -1,0 +1,1 @@
+"""The recipes of docs/network.md in network namespaces; `./test network` runs them."""

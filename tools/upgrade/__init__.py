@@ -1,0 +1,1 @@
+"""The check of an upgrade under load."""
