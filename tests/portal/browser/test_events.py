@@ -158,6 +158,23 @@ async def test_what_is_typed_survives_a_change_elsewhere(look: Look, rig: Rig) -
     await expect(page.get_by_label("Reason")).to_have_value("not today")
 
 
+async def test_what_is_typed_survives_when_its_own_form_is_drawn_again(
+    look: Look, rig: Rig
+) -> None:
+    event = await rig.schedule("web-0")
+    page = await look(f"/events/{event['id']}")
+    question = await page.locator("#decide form").first.get_attribute("data-ask")
+    await page.get_by_label("Reason").fill("not today")
+    await page.get_by_role("heading", level=1).click()
+    # The questions of the forms name times, so another time zone changes the forms.
+    await page.evaluate("document.cookie = 'fairwarning-zone=Asia/Tokyo; path=/'")
+    await rig.document("web-0")
+    await expect(page.locator("#decide form").first).not_to_have_attribute(
+        "data-ask", question or ""
+    )
+    await expect(page.get_by_label("Reason")).to_have_value("not today")
+
+
 async def test_cancelling_and_postponing_say_what_will_happen(look: Look, rig: Rig) -> None:
     event = await rig.schedule("web-0")
     page = await look(f"/events/{event['id']}")

@@ -69,6 +69,13 @@ function reach(root) {
 const sent = new Map();
 for (const part of document.querySelectorAll("[data-live]")) sent.set(part.id, part.innerHTML);
 
+const WRITTEN = "input[id]:not([type=checkbox]):not([type=radio]):not([type=hidden]), textarea[id], select[id]";
+function isChanged(field) {
+  const options = field.options && [...field.options];
+  if (!options) return field.value !== field.defaultValue;
+  return field.value !== (options.find((each) => each.defaultSelected) || options[0])?.value;
+}
+
 function swap(fresh) {
   if (fresh.body.dataset.now) {
     serverNow = Date.parse(fresh.body.dataset.now);
@@ -84,12 +91,14 @@ function swap(fresh) {
     const open = [...part.querySelectorAll("details[open][id]")].map((each) => each.id);
     const ticked = [...part.querySelectorAll("input[type=checkbox][id]:checked")].map((each) => each.id);
     const focused = part.contains(document.activeElement) ? document.activeElement.id : "";
+    const typed = [...part.querySelectorAll(WRITTEN)].filter(isChanged);
     sent.set(part.id, other.innerHTML);
     writeTimes(other);
     part.replaceWith(other);
     reach(other);
     equipTables(other);
     for (const id of open) document.getElementById(id)?.setAttribute("open", "");
+    for (const { id, value } of typed) { const field = document.getElementById(id); if (field) field.value = value; }
     for (const id of ticked) { const box = document.getElementById(id); if (box) box.checked = true; }
     if (focused) document.getElementById(focused)?.focus();
   }
