@@ -1,6 +1,8 @@
 """The stream: parsing, and coming back after it broke."""
 
 import json
+import queue
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -11,6 +13,7 @@ from hypothesis import strategies as st
 from fairwarning.cli.event_stream import (
     Back,
     Entry,
+    Feed,
     Happening,
     Lost,
     Message,
@@ -122,3 +125,28 @@ def test_the_server_may_ask_for_a_longer_pause_but_not_for_hours() -> None:
     script = Script(["retry: 3000", ""], ["retry: 99999999", ""])
     script.run()
     assert script.pauses == [3, 10]
+
+
+def test_a_feed_without_time_limit_still_notices_an_interrupt(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Python notices a signal that came just before a wait only after that wait."""
+
+    class Interrupted(queue.SimpleQueue[Happening | Exception]):
+        def get(self, block: bool = True, timeout: float | None = None) -> Happening | Exception:
+            assert timeout is not None, "this wait has no end"
+            if not waits:
+                raise KeyboardInterrupt
+            waits.pop()
+            raise queue.Empty
+
+    @contextmanager
+    def silent(after: str | None) -> Iterator[Iterator[str]]:
+        released.wait()
+        yield iter(())
+
+    waits, released = [1, 2], threading.Event()
+    monkeypatch.setattr(queue, "SimpleQueue", Interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        Feed(silent, None).next()
+    assert not waits

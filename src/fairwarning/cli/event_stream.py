@@ -5,7 +5,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from typing import Any
 
 from msgspec import Struct
@@ -14,6 +14,7 @@ from fairwarning.common.command_errors import Disconnected
 
 PAUSE_S_MIN = 0.5  # A restarting server is back soon.
 PAUSE_S_MAX = 10.0  # A person who watches should not wait longer after an outage.
+WAIT_S_MAX = 1.0  # Ctrl-C that arrives just before a wait begins is noticed when the wait ends.
 OpenStream = Callable[[str | None], AbstractContextManager[Iterator[str]]]
 
 
@@ -71,12 +72,18 @@ class Feed:
     def next(self, timeout_s: float | None = None) -> Happening | None:
         """Return the next item, or None after `timeout_s`. Raises the error that ended `follow`."""
         try:
-            found = self._happenings.get(timeout=timeout_s)
+            found = self._get(timeout_s)
         except queue.Empty:
             return None
         if isinstance(found, Exception):
             raise found
         return found
+
+    def _get(self, timeout_s: float | None) -> Happening | Exception:
+        while timeout_s is None:
+            with suppress(queue.Empty):
+                return self._happenings.get(timeout=WAIT_S_MAX)
+        return self._happenings.get(timeout=timeout_s)
 
     def _run(self) -> None:
         try:
