@@ -29,7 +29,7 @@ async def test_three_servers_divide_the_roles(
         assert (await engine.ready())["metadata"] == []
         (polled,) = (await metadata.ready())["metadata"]
         assert (await control.ready())["metadata"] == []
-        body = {"type": "Reboot", "targets": ["db"]}
+        body = {"type": "Reboot", "targets": ["db"], "duration": "1s"}
         ids: list[str] = []
 
         async def is_known() -> bool:
