@@ -18,7 +18,7 @@ from fairwarning.common.text_files import read_text
 from fairwarning.common.toml_text import NotToml, parse_toml
 
 if TYPE_CHECKING:
-    from fairwarning.driver_check.model import Report, Result
+    from fairwarning.driver_check.results import Report, Result
 
 _TYPES = ("Freeze", "Reboot", "Redeploy")
 """The types that leave an instance as it was, so that it can be used for the next check."""

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from fairwarning.boot import BadStoreUrl
-from fairwarning.cli.garbage import ShortCollections
 from fairwarning.cli.ready_message import Started
+from fairwarning.common.garbage_collection import ShortCollections
 from fairwarning.common.systemd import is_service, notify, ping_watchdog
 from fairwarning.core.refusals import Refused
 from fairwarning.engine.clocks import VirtualClock

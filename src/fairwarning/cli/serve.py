@@ -16,7 +16,7 @@ from fairwarning.cli.click_types import Number, host_and_port
 from fairwarning.cli.ready_message import tell_ready
 from fairwarning.cli.run_node import CANNOT_START, run_alone
 from fairwarning.cli.serve_config import read_config
-from fairwarning.cli.serve_values import (
+from fairwarning.cli.serve_option_checks import (
     idle_ms,
     lease_ms,
     node_roles,

@@ -1,6 +1,6 @@
 """A hook is a program or a web address of the operator that is called before or after an impact.
 
-This module has the hooks of a scope and their limits. `hook_rules.py` has what follows from their
+This module has the hooks of a scope and their limits. `hook_results.py` has what follows from their
 results.
 """
 

@@ -5,8 +5,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple
 
 from fairwarning.driver_check.messages import Gap, When
-from fairwarning.driver_check.model import CheckFailed, LeftOut
 from fairwarning.driver_check.nodes import CallFailed, Node, NodeDied
+from fairwarning.driver_check.results import CheckFailed, LeftOut
 from fairwarning.driver_check.world import World, at_attempt
 from fairwarning.engine.protocols import Found, Order
 

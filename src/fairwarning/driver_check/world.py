@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from fairwarning.core.instants import SECOND_MS, later
 from fairwarning.core.model import EventId, Instance, InstanceName, NodeId, ScopeId
-from fairwarning.driver_check.model import CheckFailed
 from fairwarning.driver_check.nodes import CallFailed, Node, node
+from fairwarning.driver_check.results import CheckFailed
 from fairwarning.drivers.check_target import CheckTarget
 from fairwarning.engine.clocks import SystemClock
 from fairwarning.engine.protocols import Found, Order

@@ -25,7 +25,7 @@ from collections.abc import (
 from itertools import count, islice
 from typing import NamedTuple
 
-from fairwarning.common.collection_pause import paused_collections
+from fairwarning.common.garbage_collection import paused_collections
 from fairwarning.core.commands import BeginAnew
 from fairwarning.core.model import InstanceName, Roster, Scope, ScopeId
 from fairwarning.core.refusals import Refused
