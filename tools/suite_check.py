@@ -1,4 +1,4 @@
-"""One check of a suite: it is run, and each thing that it has shown is a line."""
+"""Runs one check of a suite, and prints a line for each thing that the check has shown."""
 
 from collections.abc import Callable
 

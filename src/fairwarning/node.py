@@ -341,7 +341,7 @@ class Node:
         return AzureListener(self.azure_url)
 
     async def _make_endpoint(self) -> MetadataServer | EngineServer | None:
-        """Return the endpoint of this node, or None if the node has not the role metadata."""
+        """Return the endpoint of this node, or None if the node does not have the role metadata."""
         if NodeRole.METADATA not in self._settings.roles:
             self.faults.are_elsewhere = True
             await self.engine.show()

@@ -1,4 +1,4 @@
-"""The databases that the suite knows: a plain pair, the pair behind PgBouncer, and Patroni."""
+"""The suite knows three databases: a plain pair, the pair behind PgBouncer, and Patroni."""
 
 import subprocess
 from collections.abc import Iterator, Mapping

@@ -1,4 +1,4 @@
-"""What every fault has: a name, how it is done and how it is undone."""
+"""Every fault has a name, a way to do it and a way to undo it."""
 
 import asyncio
 import random
@@ -52,7 +52,7 @@ class Fault(ABC, Generic[D]):
 
     @abstractmethod
     async def do(self) -> str:
-        """Does it, and returns what it was done to."""
+        """Does the fault, and returns what it was done to."""
 
     @abstractmethod
     async def undo(self) -> None: ...

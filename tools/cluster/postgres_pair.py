@@ -1,4 +1,4 @@
-"""Two PostgreSQL servers: a primary, and a standby that every commit waits for."""
+"""A pair is two PostgreSQL servers: a primary, and a standby that every commit waits for."""
 
 import os
 import shutil

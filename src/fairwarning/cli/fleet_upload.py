@@ -22,7 +22,9 @@ EACH_IN_LOG_S = 10.0  # A log is read later, so few lines are enough.
 def send_fleet(
     api: "Api", method: str, *path: str, content: bytes, media_type: str, **params: Any
 ) -> Json:
-    """Return the whole plan. Raises `Problem`, which says how much is done if only a part is."""
+    """Send the fleet file, and return the whole plan. Raises `Problem`. If only a part of the plan
+    was carried out, its text says how much.
+    """
     with Progress() as progress:
         done = scopes = 0
         plan: Json = {"changes": [], "kept": [], "confirm": None, "warnings": [], "terminates": []}

@@ -63,17 +63,18 @@ Examples:
 @store_file_option
 @click.option("--dry-run", is_flag=True, help="Show what would be done, and change nothing.")
 @click.option(
-    "--no-backup", is_flag=True, help="Don't copy an SQLite file beside it before it is migrated."
+    "--no-backup", is_flag=True, help="Do not make a copy of an SQLite file before it is migrated."
 )
 @json_option
 def migrate(
     store_url: str | None, store_file: Path | None, dry_run: bool, no_backup: bool, as_json: bool
 ) -> None:
-    """Bring the store to the schema of this version, while nodes on PostgreSQL go on.
+    """Migrate the store to the schema of this version, while nodes that use PostgreSQL run.
 
     Each step is done as a whole or not at all, so Ctrl-C is safe at any time. An expand step only
-    adds, and older nodes go on working. A contract step removes what they need: it is refused
-    while such nodes run, and names them. The first node of a new version that starts does the same.
+    adds, and older nodes go on working. A contract step removes what they need: it is refused while
+    such nodes run, and names them. When the first node of a new version starts, it runs the same
+    steps.
     """
     with _explained():
         kind, place = place_of_store(store_of(store_url, store_file))

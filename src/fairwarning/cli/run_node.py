@@ -45,7 +45,7 @@ def _refuse_reload() -> None:
 
 
 async def run_node(settings: NodeSettings, on_ready: Callable[[Started], None]) -> None:
-    """Run a node until SIGTERM or SIGINT, which also end its start."""
+    """Run a node until SIGTERM or SIGINT. These signals also interrupt its start."""
     stopping = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stopping.set)

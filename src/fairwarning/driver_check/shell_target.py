@@ -1,4 +1,4 @@
-"""A target of a check that is described by shell commands of the driver's author."""
+"""This module makes the target of a check from shell commands of the driver's author."""
 
 import asyncio
 from collections.abc import Mapping

@@ -474,7 +474,7 @@ class Views:
             self._deleted.pop(id, None)
 
     def _share_name(self, member: Member) -> None:
-        """Add a member whose name others have too. A name that only one has is no list."""
+        """Add a member whose name others have too. Only such a name has a list of members."""
         shared = self._by_name[member.name] = self.by_name(member.name)
         shared.append(member)
 

@@ -345,7 +345,7 @@ class Alarm(Protocol):
         """Return at `until` or when somebody rings, at once if somebody has rung before."""
 
     async def pause(self, for_ms: int | None) -> None:
-        """Wait for a duration, whatever the wall clock says, or until somebody rings."""
+        """Wait for a duration, or until somebody rings. Changes of the wall clock don't matter."""
 
     def ring(self) -> None: ...
 
@@ -399,9 +399,9 @@ class HookCall(Struct, frozen=True, kw_only=True):
     tried: int
     """1 for the first try in this attempt, 2 for the next one."""
     outcome: Phase | None = None
-    """How the impact went, after it. None before it."""
+    """How the impact went. It is None for a hook before the impact."""
     reason: str = ""
-    """Why the impact has failed. Empty if it has not."""
+    """Why the impact failed. It is empty if it did not fail."""
 
 
 class HookResult(Struct, frozen=True, kw_only=True):

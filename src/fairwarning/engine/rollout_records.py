@@ -177,8 +177,8 @@ class RolloutRecords:
             )
 
     async def with_open_parts(self, kept: Kept, now: Instant) -> Kept:
-        """Return a large rollout with the parts closed that are over, and those opened for which
-        there are places. Nothing is stored.
+        """Close the parts of a large rollout that are over, open more while there are places, and
+        return the rollout. Nothing is stored.
         """
         if kept.rollout.rest is None:
             return kept

@@ -1,4 +1,4 @@
-"""What is done to the servers during the load of a round."""
+"""Disturbances kill, stop or pause servers during the load of a round."""
 
 import asyncio
 from collections.abc import Callable, Coroutine

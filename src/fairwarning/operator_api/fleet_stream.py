@@ -1,8 +1,9 @@
 """Plans and replaces the fleet with an answer of many lines, for a fleet of any size.
 
 The plan is made and checked in a process, from a body in a file. Its frames are carried out and
-told as they come, so the server never holds the whole body, plan or answer. Each line is one JSON
-object: first the plan, then its changes, then how many scopes are done, and at last the outcome.
+reported as they come, so the server never holds the whole body, plan or answer. Each line is one
+JSON object: first the plan, then its changes, then how many scopes are done, and at last the
+outcome.
 """
 
 from collections.abc import AsyncGenerator
@@ -53,7 +54,7 @@ async def stream_plan(
 async def stream_replacement(
     control: Control, call: Call[schemas.RemoveQuery, SpooledBody]
 ) -> AsyncGenerator[schemas.FleetLine, None]:
-    """Replace the fleet. If the caller goes away, nothing more is done after the batch at hand."""
+    """Replace the fleet. If the caller goes away, nothing more is done after the current batch."""
     query = call.query
     wish = Wish(
         document=Document(b"", call.body.is_toml),

@@ -40,7 +40,7 @@ class SpooledBody:
     _file: IO[bytes]
 
     async def parts(self) -> AsyncIterator[bytes]:
-        """Yield the body in parts, from its begin."""
+        """Yield the body in parts, from its beginning."""
         await asyncio.to_thread(self._file.seek, 0)
         while part := await asyncio.to_thread(self._file.read, PART_BYTES):
             yield part
