@@ -19,7 +19,7 @@ from tools.cluster.small_disk import SmallDisk
 from tools.cluster.wrong_clock import WrongClock
 
 D = TypeVar("D", bound=Database)
-_WRITABLE_S_MAX = 120.0
+_WRITABLE_S_MAX = 120.0  # Patroni needs 20 s or more. This only ends a hang.
 _TRY_PAUSE_S = 0.01  # Short, because the figures begin when a write succeeds.
 
 

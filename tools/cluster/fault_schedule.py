@@ -14,8 +14,8 @@ from tools.cluster.fault import Cluster, D, Fault
 
 _CALM_S = (2.0, 5.0)
 """How long nothing is done between two faults, so that the figures are those of one fault."""
-_ACCEPTED_S_MAX = 60.0
-_LOOK_PAUSE_S = 0.05
+_ACCEPTED_S_MAX = 60.0  # It only ends a hang.
+_LOOK_PAUSE_S = 0.05  # Short beside the pause between two faults.
 
 
 class FaultSchedule(Generic[D]):

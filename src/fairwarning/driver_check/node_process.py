@@ -18,7 +18,7 @@ from fairwarning.drivers import Driver, plugins
 from fairwarning.engine.clocks import SystemClock
 from fairwarning.engine.protocols import Alarm, DriverFailed, Found, LeaseLost
 
-LINE_BYTES_MAX = 1 << 20
+LINE_BYTES_MAX = 1 << 20  # asyncio's own limit is too short for an order of many instances.
 READY = b"ready\n"
 """The first line that a node prints, before its replies."""
 

@@ -40,9 +40,9 @@ KIND = "rollout"
 LARGE_KIND = "rollout-in-parts"
 PART_KIND = "rollout-part"
 PAGE_RECORDS_MAX = 50  # Few, because a rollout of many scopes is a large record.
-PAGE_PARTS_MAX = 10
+PAGE_PARTS_MAX = 10  # At most a thousand steps, which are quick to decode.
 PARTS_AT_ONCE = 16
-"""How many parts of a new rollout are written at the same time."""
+"""How many parts of a new rollout are written together. Other writers get a turn in between."""
 _NINES = str.maketrans("0123456789", "9876543210")
 
 _decoder = msgspec.json.Decoder(Rollout)

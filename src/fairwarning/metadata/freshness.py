@@ -9,7 +9,7 @@ import logging
 from collections.abc import Callable
 
 STALE_S_MIN = 10.0
-"""The age from which on documents count as stale. While all is well, they are never so old."""
+"""Documents of this age count as stale. While all is well, they are never this old."""
 
 _log = logging.getLogger(__name__)
 

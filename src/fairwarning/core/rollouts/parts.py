@@ -26,9 +26,9 @@ from fairwarning.core.rollouts.model import (
 WHOLE_STEPS_MAX = 1_000  # A rollout of so many steps is one record, which is quick to handle.
 WHOLE_INSTANCES_MAX = 5_000
 """A rollout with more instances is divided too. Each change writes a record with all its names."""
-PART_STEPS_MAX = 100
+PART_STEPS_MAX = 100  # Few enough to be decoded and written quickly.
 PART_INSTANCES_MAX = 500
-"""A part ends after so many instances, so that it is quick to decode."""
+"""A part ends after this many instances, so that it is quick to decode."""
 
 
 class Divider:

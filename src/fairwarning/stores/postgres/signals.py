@@ -33,7 +33,7 @@ from fairwarning.stores.postgres.errors import diagnose
 from fairwarning.stores.statements import Statement
 
 POLL_S = 0.2
-"""How often the journal is polled while no signals arrive."""
+"""How often the journal is polled while no signals arrive: soon, and still cheap for the server."""
 PAYLOAD_BYTES_MAX = 7_999
 """The longest payload of NOTIFY that PostgreSQL accepts."""
 PAUSE_S_MIN = 0.1  # A connection that broke is mostly there again at once.
@@ -43,7 +43,7 @@ LAST_SEND_S_MAX = 1.0
 """How long `close` may take to send the signals that still wait."""
 HEARD_S_MAX = 5.0
 """How long a test signal may take. A quick server needs milliseconds, but a machine may be busy."""
-TEST_EVERY_S = 30.0
+TEST_EVERY_S = 30.0  # Signals seldom stop, so a test now and then is enough.
 CANCEL_AGAIN_S = 0.1  # Long enough for a task to end after the first cancellation.
 
 _log = logging.getLogger(__name__)
