@@ -31,7 +31,7 @@ from fairwarning.operator_api.declaration_rights import refuse_plan_of_operator
 from fairwarning.operator_api.offload import unpickled
 from fairwarning.operator_api.parse_request import decoded_json, decoded_text
 from fairwarning.operator_api.problems import Problem
-from fairwarning.operator_api.route import Document
+from fairwarning.operator_api.route import Call, Document
 from fairwarning.operator_api.spooled_bodies import SpooledBody
 from fairwarning.operator_api.subprocess_pool import ProcessDied, process_died, started
 
@@ -48,6 +48,7 @@ LARGE_TOML = 20
 """How many times the usual limit of keys and values a streamed file may have."""
 T = TypeVar("T")
 R = TypeVar("R", Scope, Step)
+Q = TypeVar("Q", bound=schemas.RemoveQuery)
 
 
 class Wish(NamedTuple):
@@ -66,6 +67,20 @@ class Wish(NamedTuple):
     confirm: str | None = None
     has_reason: bool = False
     instances_max: int = FLEET_INSTANCES_MAX
+
+
+def wish_of(control: Control, call: Call[Q, Any], document: Document, *, prune: bool) -> Wish:
+    query = call.query
+    return Wish(
+        document=document,
+        prune=prune,
+        caller=call.caller,
+        drivers=control.drivers,
+        without_notice=query.without_notice,
+        force=query.force,
+        confirm=query.confirm,
+        has_reason=bool(call.why),
+    )
 
 
 class Header(NamedTuple):

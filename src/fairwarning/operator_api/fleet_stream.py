@@ -24,6 +24,7 @@ from fairwarning.operator_api.fleet_plans import (
     header_in,
     scopes_in,
     steps_in,
+    wish_of,
 )
 from fairwarning.operator_api.problems import Problem, of_outage, of_refusal
 from fairwarning.operator_api.route import Call, Document
@@ -55,18 +56,8 @@ async def stream_replacement(
     control: Control, call: Call[schemas.RemoveQuery, SpooledBody]
 ) -> AsyncGenerator[schemas.FleetLine, None]:
     """Replace the fleet. If the caller goes away, nothing more is done after the current batch."""
-    query = call.query
-    wish = Wish(
-        document=Document(b"", call.body.is_toml),
-        prune=True,
-        caller=call.caller,
-        drivers=control.drivers,
-        without_notice=query.without_notice,
-        force=query.force,
-        confirm=query.confirm,
-        has_reason=bool(call.why),
-        instances_max=STREAM_INSTANCES_MAX,
-    )
+    wish = wish_of(control, call, Document(b"", call.body.is_toml), prune=True)
+    wish = wish._replace(instances_max=STREAM_INSTANCES_MAX)
     execution = Execution(control.engine, force=wish.force, by=call.by, why=call.why)
     header = Header()
     async with aclosing(frames_of_spooled(control, wish, call.body)) as frames:
