@@ -266,8 +266,7 @@ class Store(DocumentStore, Protocol):
         skip_busy: bool = False,
         fences: Sequence[Fence] = (),
     ) -> Receipt:
-        """Run `step` on the latest scope without other changes to it meanwhile, and store its
-        result.
+        """Run `step` on the latest scope, while nobody else can change it, and store the result.
 
         The scope and its journal entries are stored together or not at all. An exception of `step`
         is passed on, and nothing is stored. `Moment.now_ms` is from the clock of the store, so that

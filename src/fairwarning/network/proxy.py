@@ -43,7 +43,7 @@ _NOT_FORWARDED = frozenset(
     b"x-instance-id x-instance-id-signature x-forwarded-for forwarded "
     b"connection keep-alive proxy-connection te upgrade expect".split()
 )
-"""What only the proxy may say, and what is about one connection only."""
+"""Headers that only the proxy may set, and headers about one connection only."""
 _BODY_HEADERS = (b"content-length", b"transfer-encoding")
 _AWAY = 503  # Clients try again after this status.
 _NETNS_FOLDER = "/run/netns"

@@ -64,7 +64,8 @@ class Signals:
         self._is_new = asyncio.Event()
         """Set when there is a new connection to receive signals on."""
         self.is_deaf = asyncio.Event()
-        """Set while it is not known that signals of other nodes arrive."""
+        """Set until a test shows that signals arrive, and again after a test shows that they don't.
+        """
         self.is_deaf.set()
         self.trouble = ""
         """Why no signals arrive, in words, if a test has shown it."""
