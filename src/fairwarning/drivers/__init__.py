@@ -1,7 +1,7 @@
 """Drivers really freeze, reboot, redeploy, stop or delete an instance.
 
 Everything that the author of a driver needs can be imported from here. A driver is a class that is
-registered under the entry point group `fairwarning.drivers`; docs/drivers.md shows one.
+registered under the entry point group `fairwarning.drivers`; docs/write-a-driver.md shows one.
 """
 
 from typing import ClassVar, Protocol
