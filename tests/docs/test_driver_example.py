@@ -1,4 +1,4 @@
-"""The driver that docs/write-a-driver.md shows is the one that a test checks as an installed plug-in."""
+"""The driver that docs/write-a-driver.md shows is the one that a test checks as a plug-in."""
 
 from pathlib import Path
 
