@@ -20,7 +20,7 @@ import uvloop
 from playwright.async_api import Browser, Page, async_playwright
 
 from benchmarks.portal.live import ME, SCOPE_INSTANCES, fleet
-from fairwarning.cli.garbage import ShortCollections
+from fairwarning.common.garbage_collection import ShortCollections
 from fairwarning.core.resources import ScaleSet
 from fairwarning.node import Node
 

@@ -24,7 +24,7 @@ class Server:
     control: str
     metadata: str
     start_cpu_s: float
-    """Processor time from the begin of the process until it was ready."""
+    """Processor time from the start of the process until it was ready."""
     start_s: float
 
     def cpu_s(self) -> float:

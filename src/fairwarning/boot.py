@@ -64,9 +64,9 @@ def make_store(
     silent_s: float | None = None,
 ) -> Store:
     """Return the store for this URL. Raises BadStoreUrl if the URL is invalid. With `has_own_time`,
-    PostgreSQL takes the time from `clock` and not from the database. It hears of other nodes at
-    `direct_url`, if that is given. `node` is the name under which the nodes of a shared store see
-    this one. A connection that is silent for `silent_s` is given up.
+    PostgreSQL takes the time from `clock` and not from the database. It receives the signals of
+    other nodes through `direct_url`, if that is given. `node` is the name under which the nodes of
+    a shared store see this one. A connection that is silent for `silent_s` is given up.
     """
     if url == "memory:":
         return MemoryStore(clock)

@@ -36,7 +36,7 @@ from fairwarning.metadata.request_watchers import RefusalWatcher, Watcher, recor
 from fairwarning.metadata.server import MetadataServer
 from fairwarning.metadata.settings import EndpointRules
 from fairwarning.operator_api.context import AzureListener, Control
-from fairwarning.operator_api.housekeeping import Housekeeping
+from fairwarning.operator_api.expired_records import RecordCleanup
 from fairwarning.operator_api.own_certificate import CannotCertify, OwnCertificate, own_certificate
 from fairwarning.operator_api.routes.clock import resume_clock, save_position
 from fairwarning.operator_api.server import ControlServer, Tls, bound, url_of
@@ -268,9 +268,9 @@ class Node:
         # After the rollouts: a declaration could start an event that a closed window holds back.
         await self._set_fleet()
         await self.engine.start()
-        housekeeping = Housekeeping(self.store, SystemClock())
-        exits.push_async_callback(housekeeping.stop)
-        housekeeping.start()
+        cleanup = RecordCleanup(self.store, SystemClock())
+        exits.push_async_callback(cleanup.stop)
+        cleanup.start()
         if self.store.is_shared:
             self._keep(EngineBeats(self.store).start())
 
@@ -341,7 +341,7 @@ class Node:
         return AzureListener(self.azure_url)
 
     async def _make_endpoint(self) -> MetadataServer | EngineServer | None:
-        """Return the endpoint of this node, or None if the node has not the role metadata."""
+        """Return the endpoint of this node, or None if the node does not have the role metadata."""
         if NodeRole.METADATA not in self._settings.roles:
             self.faults.are_elsewhere = True
             await self.engine.show()

@@ -17,7 +17,7 @@ from fairwarning.azure_api.operations import (
 from fairwarning.core.instants import DAY_MS, HOUR_MS, Instant, later
 from fairwarning.core.model import Event, EventType, Phase, Source
 from fairwarning.engine.clocks import SystemClock, VirtualClock
-from fairwarning.operator_api.housekeeping import delete_old_operations
+from fairwarning.operator_api.expired_records import delete_old_operations
 from tests.azure_api.arm_client import COMPUTE, ArmClient, S, asking
 from tests.core.builders import E1, E2, T0, names
 

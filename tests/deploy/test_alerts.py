@@ -64,6 +64,6 @@ def test_each_alert_is_played_and_explained() -> None:
     names = [alert["alert"] for alert in alerts()]
     assert sorted(played) == sorted(names)
     explained = re.findall(
-        r"^\| `(Fairwarning\w+)` \|", (ROOT / "docs/operate.md").read_text(), re.M
+        r"^\| `(Fairwarning\w+)` \|", (ROOT / "docs/monitor.md").read_text(), re.M
     )
     assert sorted(explained) == sorted(names)

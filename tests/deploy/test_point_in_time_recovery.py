@@ -1,4 +1,4 @@
-"""A database is recovered to a point in time as docs/operate.md says, and nodes go on with it."""
+"""A database is recovered to a point in time as docs/recovery.md says, and nodes go on with it."""
 
 import time
 from collections.abc import Callable, Iterator

@@ -1,1 +1,1 @@
-"""Runs the live check on a cluster, and does to it what happens to clusters."""
+"""Runs the live check on a cluster while the database, the network, disks and clocks fail."""

@@ -1,4 +1,4 @@
-"""Runs three nodes on a PostgreSQL with a synchronous standby, and does to them what happens.
+"""Runs three nodes on a PostgreSQL with a synchronous standby, under faults of all kinds.
 
     python3 tools/cluster/check.py --install            gets the Debian packages that are missing
     python3 tools/cluster/check.py --for 10m --seed 7 --only kill,blackhole

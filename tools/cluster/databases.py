@@ -1,10 +1,10 @@
-"""The databases that the suite knows: a plain pair, the pair behind PgBouncer, and Patroni."""
+"""The suite knows three databases: a plain pair, the pair behind PgBouncer, and Patroni."""
 
 import subprocess
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import httpx
 import psycopg
@@ -165,19 +165,19 @@ class Patroni:
         )
 
 
-@contextmanager
-def plain(folder: Path, environment: Mapping[str, str]) -> Iterator[PlainPair]:
-    pair = PlainPair(folder, environment)
-    try:
-        pair.start()
-        yield pair
-    finally:
-        pair.remove()
+P = TypeVar("P", bound=PlainPair)
+
+
+def plain(folder: Path, environment: Mapping[str, str]) -> AbstractContextManager[PlainPair]:
+    return _started(PlainPair(folder, environment))
+
+
+def bounced(folder: Path, environment: Mapping[str, str]) -> AbstractContextManager[BouncedPair]:
+    return _started(BouncedPair(folder, environment))
 
 
 @contextmanager
-def bounced(folder: Path, environment: Mapping[str, str]) -> Iterator[BouncedPair]:
-    pair = BouncedPair(folder, environment)
+def _started(pair: P) -> Iterator[P]:
     try:
         pair.start()
         yield pair

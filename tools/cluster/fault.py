@@ -1,4 +1,4 @@
-"""What every fault has: a name, how it is done and how it is undone."""
+"""Every fault has a name, a way to do it and a way to undo it."""
 
 import asyncio
 import random
@@ -19,7 +19,7 @@ from tools.cluster.small_disk import SmallDisk
 from tools.cluster.wrong_clock import WrongClock
 
 D = TypeVar("D", bound=Database)
-_WRITABLE_S_MAX = 120.0
+_WRITABLE_S_MAX = 120.0  # Patroni needs 20 s or more. This only ends a hang.
 _TRY_PAUSE_S = 0.01  # Short, because the figures begin when a write succeeds.
 
 
@@ -52,7 +52,7 @@ class Fault(ABC, Generic[D]):
 
     @abstractmethod
     async def do(self) -> str:
-        """Does it, and returns what it was done to."""
+        """Does the fault, and returns what it was done to."""
 
     @abstractmethod
     async def undo(self) -> None: ...

@@ -1,4 +1,4 @@
-"""Chooses faults by a seed, does one after the other, and records them."""
+"""This module chooses faults by a seed, does one after the other, and records them."""
 
 import asyncio
 import random
@@ -13,13 +13,13 @@ from fairwarning.live_check.world import World
 from tools.cluster.fault import Cluster, D, Fault
 
 _CALM_S = (2.0, 5.0)
-"""How long nothing is done between two faults, so that the figures are those of one."""
-_ACCEPTED_S_MAX = 60.0
-_LOOK_PAUSE_S = 0.05
+"""How long nothing is done between two faults, so that the figures are those of one fault."""
+_ACCEPTED_S_MAX = 60.0  # It only ends a hang.
+_LOOK_PAUSE_S = 0.05  # Short beside the pause between two faults.
 
 
 class FaultSchedule(Generic[D]):
-    """A disturbance of the live check. Each fault comes once before one comes again."""
+    """Disturbs the live check with faults. No fault comes again before all others have come."""
 
     def __init__(
         self,

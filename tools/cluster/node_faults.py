@@ -9,7 +9,7 @@ from tools.cluster.databases import Database
 from tools.cluster.fault import Fault
 from tools.cluster.network import Cut
 
-_ALL_NODES_SHARE = 0.4
+_ALL_NODES_SHARE = 0.4  # Both happen: one node cut off, and all of them.
 _CLOCK_STEPS_S = (-3600.0, -60.0, -2.0, 2.0, 60.0, 3600.0)
 
 

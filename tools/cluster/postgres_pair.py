@@ -1,4 +1,4 @@
-"""Two PostgreSQL servers: a primary, and a standby that every commit waits for."""
+"""A pair is two PostgreSQL servers: a primary, and a standby that every commit waits for."""
 
 import os
 import shutil
@@ -19,9 +19,9 @@ from tools.debian_packages import program
 DATABASE = "fairwarning"
 PROBED = "probe"
 """A database beside ours, where the suite tries whether writes are taken."""
-PATIENCE_S = 90.0
+PATIENCE_S = 90.0  # It only ends a hang; the machine may be busy.
 _PORTS = (5432, 5433)
-_DISK_MEGABYTES = 400
+_DISK_MEGABYTES = 400  # Room for a database with its log, and soon filled up.
 _SETTINGS = {
     "listen_addresses": "*",
     "max_connections": "200",

@@ -21,9 +21,9 @@ from tools.cluster.small_disk import SmallDisk
 from tools.cluster.variants import VARIANTS, Variant
 from tools.cluster.wrong_clock import WrongClock, build_library
 
-_NODES = 3
-_NODE_DISK_MEGABYTES = 64
-_END_WITHIN_S = 300.0
+_NODES = 3  # One may be away while two others share the work.
+_NODE_DISK_MEGABYTES = 64  # Room for the log of a run, and soon filled up.
+_END_WITHIN_S = 300.0  # It only ends a hang; the machine may be busy.
 _INTERRUPTED = 130
 
 

@@ -1,4 +1,4 @@
-"""The variants of the cluster: which database it has, and which faults it meets."""
+"""A variant of the cluster has one kind of database, and the faults that it meets."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager

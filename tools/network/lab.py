@@ -1,4 +1,4 @@
-"""What the checks share: a bridge with guests on it, the rules loaded, and frames to send."""
+"""The checks share this: a bridge with guests on it, loaded rules, and frames to send."""
 
 import json
 import socket

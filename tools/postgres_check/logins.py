@@ -141,7 +141,7 @@ def _check_refusals(place: str, tls: str, port: str, trusted: Path, other: Path)
 
 
 async def _told(url: str) -> str:
-    """Returns the error of two stores at this URL; of the first one, unless it can be opened."""
+    """Opens two stores at this URL. Returns the error of the first one that fails."""
     stores = [PostgresStore(url), PostgresStore(url)]
     try:
         for store in stores:

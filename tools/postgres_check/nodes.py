@@ -1,4 +1,4 @@
-"""Servers of ours as processes, and what can be seen of them from outside."""
+"""Starts servers as processes, and looks at them from outside."""
 
 import json
 import socket
@@ -76,7 +76,7 @@ def served(folder: Path, name: str, *options: str, **environment: str) -> Iterat
 
 
 def refusal(*options: str, **environment: str) -> str:
-    """Returns what a server says that cannot start. It must be one line, with exit code 1."""
+    """Returns the message of a server that cannot start. It must be one line, with exit code 1."""
     done = subprocess.run(  # noqa: S603
         [*PROGRAM, "serve", *options],
         capture_output=True,

@@ -38,7 +38,7 @@ class Machine:
         return time.monotonic() - began_s
 
     def reboot(self) -> None:
-        """Reboots from inside, in order. Returns when the machine is about to boot."""
+        """Reboots the guest with systemctl. Returns when the machine is about to boot."""
         self.guest.begin("systemctl reboot")
         self._monitor.wait_for("RESET", BOOT_S_MAX, guest=True)
 

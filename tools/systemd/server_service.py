@@ -118,7 +118,7 @@ def _children(guest: Guest) -> list[int]:
 
 
 def _wait_for(guest: Guest, number: int) -> None:
-    """Waits until processes that were replaced have ended, and only so many are left."""
+    """Waits until replaced processes have ended, and only this many are left."""
     wait_until(f"{number} processes", lambda: len(_children(guest)) == number, PATIENCE_S)
 
 
@@ -128,7 +128,7 @@ def _is_replaced(guest: Guest, victim: int) -> bool:
 
 
 def _wait_for_polls(guest: Guest, number: int) -> None:
-    """Waits until so many more polls have been answered."""
+    """Waits until this many more polls have been answered."""
     wait_until("polls begin", lambda: guest.run(f"cat {_POLLING}/polls").code == 0, PATIENCE_S)
     first = _polls(guest)
     wait_until("polls are answered", lambda: _polls(guest) >= first + number, PATIENCE_S)

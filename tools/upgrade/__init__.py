@@ -1,1 +1,1 @@
-"""The check of an upgrade under load."""
+"""This package checks an upgrade under load."""

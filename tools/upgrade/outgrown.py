@@ -17,7 +17,7 @@ from fairwarning.stores.postgres.schema import migrate
 from tests.support.postgres import PostgresServer
 from tools.postgres import url_of
 
-_READY_S_MAX = 120
+_READY_S_MAX = 120  # It only ends a hang; the machine may be busy.
 _EVENTS = "/vm/solo/metadata/scheduledevents?api-version=2020-07-01"
 _FLEET = '[[vm]]\nname = "solo"\n'
 

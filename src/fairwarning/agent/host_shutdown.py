@@ -29,7 +29,7 @@ TYPE = "Reboot"
 DESCRIPTION = "Host shutdown, announced by systemd-logind."
 WHY = "the drain of this VM"
 RETRY_S = 5.0
-"""How long to wait before logind is asked again after it could not be."""
+"""How long to wait before logind is asked again, if it could not be reached."""
 NO_PACKAGE = (
     "host_shutdown needs dbus-fast; install the extra `logind`: pip install "
     "'fairwarning-client[logind]', or 'fairwarning[logind]' beside the server"

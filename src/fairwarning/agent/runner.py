@@ -304,7 +304,7 @@ def _owed(memory: Memory) -> int:
 
 
 class ApprovalReasons:
-    """Keeps why each event is not approved, and logs each reason once for an event."""
+    """Remembers why each event is not approved, and logs each reason only once for an event."""
 
     def __init__(self) -> None:
         self.on_change: Callable[[], None] = lambda: None

@@ -153,5 +153,5 @@ def not_changeable(name: str) -> ArmError:
 
 
 def not_allowed(message: str) -> ArmError:
-    """Returns the error for what the resource does not allow as it is now."""
+    """Returns the error for a change that the resource does not allow in its present state."""
     return ArmError(409, "OperationNotAllowed", message)

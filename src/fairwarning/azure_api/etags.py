@@ -29,7 +29,7 @@ _STATES = frozenset({"provisioningState", "instanceView"})
 """Properties that change although nobody has changed the resource."""
 T = TypeVar("T")
 Watch = Callable[[Iterable[Scope]], None]
-"""Is told the scopes that the tag was made from, before they are changed."""
+"""A function that gets the scopes that the tag was made from, before they are changed."""
 
 
 def content_tag(body: Json) -> str:

@@ -17,7 +17,7 @@ from fairwarning.core.model import Instance, Scope, ScopeId, ScopeKind
 from fairwarning.core.refusals import Refused
 from fairwarning.core.resources import Place, scope_id
 
-PAGE = 1_000
+PAGE = 1_000  # Few questions to the store, and each answer is short.
 VIRTUAL_MACHINES = "Microsoft.Compute/virtualMachines"
 SCALE_SETS = "Microsoft.Compute/virtualMachineScaleSets"
 _NO_RESOURCES = (

@@ -88,7 +88,7 @@ class Api:
     ) -> Iterator[Iterator[Json]]:
         """Send the parts of a body of `size` bytes, and yield the lines of the answer.
 
-        A server that knows no such answer sends a single object. Raises `Problem` if the server
+        A server that cannot answer in lines sends a single object. Raises `Problem` if the server
         refuses, and `Disconnected` if the answer breaks off.
         """  # fmt: skip
         headers = {

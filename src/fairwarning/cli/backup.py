@@ -54,7 +54,7 @@ def backup(
     It talks to the store itself, not to the server, so run it where the store can be reached. A
     plain copy of the file of a running server lacks its last changes; this has them.
     """
-    with _explained():
+    with explained_problems():
         kind, place = place_of_store(store_of(store_url, store_file))
         if kind == "sqlite":
             contents = of_sqlite.save(Path(place), file, replaces=force)
@@ -70,7 +70,7 @@ def backup(
 @json_option
 def verify(file: Path, as_json: bool) -> None:
     """Check the backup FILE, or the SQLite file of a store, and say what is in it."""
-    with _explained():
+    with explained_problems():
         contents = _verified(file)
     _tell(f"{file} is whole. It has", contents, as_json=as_json)
 
@@ -95,7 +95,7 @@ def restore(
     No server may use an SQLite file meanwhile. What happened after the backup is lost: events that
     were announced since are gone, and those that have ended since may be announced again.
     """
-    with _explained():
+    with explained_problems():
         saved = _verified(file)
         kind, place = place_of_store(store_of(store_url, store_file))
         if kind != saved.store:
@@ -158,7 +158,8 @@ def _tell(begin: str, contents: Contents, *, as_json: bool) -> None:
 
 
 @contextmanager
-def _explained() -> Iterator[None]:
+def explained_problems() -> Iterator[None]:
+    """Raise Problem for what can go wrong with a store or a file in the block."""
     try:
         yield
     except (BadBackup, BadStoreUrl, StoreDown) as problem:

@@ -18,7 +18,7 @@ from fairwarning.common.text_files import read_text
 from fairwarning.common.toml_text import NotToml, parse_toml
 
 if TYPE_CHECKING:
-    from fairwarning.driver_check.model import Report, Result
+    from fairwarning.driver_check.results import Report, Result
 
 _TYPES = ("Freeze", "Reboot", "Redeploy")
 """The types that leave an instance as it was, so that it can be used for the next check."""
@@ -95,39 +95,44 @@ Examples:
     "given",
     multiple=True,
     metavar="KEY=VALUE",
-    help="A setting of the driver (repeatable), as in the fleet file.",
+    help="Setting of the driver, as in the fleet file (repeatable).",
 )
 @click.option(
     "--settings",
     "file",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="A TOML file with the settings of the driver.",
+    help="TOML file with the settings of the driver.",
 )
 @click.option(
     "--instance",
     "handles",
     multiple=True,
     metavar="HANDLE",
-    help="An instance that may be lost, as the driver calls it (repeatable).",
+    help="Handle of an instance that may be lost: the name that the driver knows (repeatable).",
 )
 @click.option(
     "--count",
     default="",
     metavar="COMMAND",
-    help="A shell command that prints how many impacts the instance $1 has had. Without it, only "
+    help="Shell command that prints how many impacts the instance $1 has had. Without it, only "
     "the driver's answers are checked.",
 )
 @click.option(
-    "--away", default="", metavar="COMMAND", help="A shell command that stops the hypervisor."
+    "--away", default="", metavar="COMMAND", help="Shell command that stops the hypervisor."
 )
-@click.option("--back", default="", metavar="COMMAND", help="A shell command that starts it again.")
+@click.option(
+    "--back",
+    default="",
+    metavar="COMMAND",
+    help="Shell command that starts the hypervisor again after --away.",
+)
 @click.option(
     "--type",
     "kind",
     type=click.Choice(_TYPES, case_sensitive=False),
     default="Freeze",
     show_default=True,
-    help="The type of impact that is ordered.",
+    help="Type of the impacts that the check orders.",
 )
 @click.option(
     "--duration",
@@ -136,7 +141,7 @@ Examples:
     default="1s",
     show_default=True,
     metavar="D",
-    help="The duration of each impact.",
+    help="How long each impact lasts.",
 )
 @click.option(
     "--patience",
@@ -152,7 +157,7 @@ Examples:
     default=16,
     show_default=True,
     metavar="N",
-    help="In how many places of its work the driver's process is killed, at most.",
+    help="At how many places of its work the driver's process is killed at most.",
 )
 @click.option("--only", multiple=True, metavar="CHECK", help="Run only this check (repeatable).")
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
@@ -171,11 +176,12 @@ def check(
     only: tuple[str, ...],
     as_json: bool,
 ) -> None:
-    """Check whether the driver NAME keeps the rules of docs/drivers.md, whatever dies.
+    """Check whether the driver NAME keeps its rules, even when a process is killed.
 
-    The driver runs in processes of its own, which are killed in every gap of its work. It really
-    acts on the instances, so name some that may be lost. The exit code is 0 if no check failed, 1
-    if one failed, and 2 if the check could not begin.
+    docs/drivers.md has the rules. The driver runs in processes of its own, which are killed at each
+    place where it waits for something. It really acts on the instances, so name some that may be
+    lost. The exit code is 0 if no check failed, 1 if one failed, and 2 if the check could not
+    begin.
     """
     from fairwarning.core.model import EventType  # noqa: PLC0415
     from fairwarning.driver_check.checks import CHECKS  # noqa: PLC0415
@@ -229,7 +235,9 @@ def _settings(given: tuple[str, ...], file: Path | None) -> dict[str, str]:
 
 
 def _show(result: "Result", *, is_error: bool) -> None:
-    """Print a result when its check ends. With --json it is progress, so only on a terminal."""
+    """Print a result when its check ends. With --json, results are only progress, so they are shown
+    only on a terminal.
+    """
     if is_error and not sys.stderr.isatty():
         return
     why = f": {one_line(result.why)}" if result.why else ""

@@ -14,8 +14,8 @@ from fairwarning.cli.common_options import (
     yes_option,
 )
 from fairwarning.cli.completion import complete_target
-from fairwarning.cli.fleet_exchange import send_fleet
 from fairwarning.cli.fleet_import import import_fleet
+from fairwarning.cli.fleet_upload import send_fleet
 from fairwarning.cli.table_model import Shown, hint, line
 from fairwarning.cli.tables.fleet import (
     cancelled_by,

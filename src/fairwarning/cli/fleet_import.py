@@ -27,7 +27,10 @@ Examples:
 """,
 )
 @click.option(
-    "--uri", default="qemu:///system", show_default=True, help="Where libvirt is, as for virsh."
+    "--uri",
+    default="qemu:///system",
+    show_default=True,
+    help="Connection URI of libvirt, as for `virsh --connect`.",
 )
 @click.option(
     "--timeout",
@@ -37,9 +40,14 @@ Examples:
     metavar="D",
     help="How long libvirt may take to answer.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the file and the gaps as JSON.")
+@click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="Print the fleet file, and what could not be found out, as JSON.",
+)
 def import_libvirt(uri: str, timeout: str, as_json: bool) -> None:
-    """Print a fleet file with every domain of a libvirt, and say what it could not know.
+    """Print a fleet file with every domain of libvirt, and list what could not be found out.
 
     Each domain becomes a VM with the driver libvirt. Addresses come from the guest agent, or else
     from DHCP leases. Nothing is changed; look at the file, then run `fairwarning fleet plan`.

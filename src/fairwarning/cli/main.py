@@ -105,7 +105,7 @@ COMMANDS = {
     ),
     "network": (
         f"{_HERE}.network:network",
-        "Connect instances to the metadata endpoint, so that none can speak for another.",
+        "Connect instances to the metadata endpoint, so that none can pretend to be another.",
     ),
     "token": (
         f"{_HERE}.token:token",
@@ -122,7 +122,7 @@ COMMANDS = {
     "restore": (f"{_HERE}.backup:restore", "Fill a store with the backup FILE."),
     "migrate": (
         f"{_HERE}.migrate:migrate",
-        "Bring the store to the schema of this version, while nodes on PostgreSQL go on.",
+        "Migrate the store to the schema of this version, while nodes that use PostgreSQL run.",
     ),
     "azure-setup": (
         f"{_HERE}.azure_setup:azure_setup",

@@ -2,8 +2,7 @@
 
 import asyncio
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -12,13 +11,11 @@ import click
 
 from fairwarning import __version__
 from fairwarning.boot import BadStoreUrl
-from fairwarning.cli.backup import json_option, place_of_store, store_option
+from fairwarning.cli.backup import explained_problems, json_option, place_of_store, store_option
 from fairwarning.cli.output import echo_json
 from fairwarning.cli.store_options import store_file_option, store_of
 from fairwarning.common.command_errors import Problem
 from fairwarning.common.escape import one_line
-from fairwarning.engine.protocols import StoreDown
-from fairwarning.stores.backup_file import BadBackup
 from fairwarning.stores.migrations import (
     Migration,
     Report,
@@ -63,25 +60,26 @@ Examples:
 @store_file_option
 @click.option("--dry-run", is_flag=True, help="Show what would be done, and change nothing.")
 @click.option(
-    "--no-backup", is_flag=True, help="Don't copy an SQLite file beside it before it is migrated."
+    "--no-backup", is_flag=True, help="Do not make a copy of an SQLite file before it is migrated."
 )
 @json_option
 def migrate(
     store_url: str | None, store_file: Path | None, dry_run: bool, no_backup: bool, as_json: bool
 ) -> None:
-    """Bring the store to the schema of this version, while nodes on PostgreSQL go on.
+    """Migrate the store to the schema of this version, while nodes that use PostgreSQL run.
 
     Each step is done as a whole or not at all, so Ctrl-C is safe at any time. An expand step only
-    adds, and older nodes go on working. A contract step removes what they need: it is refused
-    while such nodes run, and names them. The first node of a new version that starts does the same.
+    adds, and older nodes go on working. A contract step removes what they need: it is refused while
+    such nodes run, and names them. When the first node of a new version starts, it runs the same
+    steps.
     """
-    with _explained():
+    with explained_problems():
         kind, place = place_of_store(store_of(store_url, store_file))
         plan = _plan(kind, place)
     if not as_json:
         _show_plan(plan)
     try:
-        with _explained():
+        with explained_problems():
             report = None if dry_run else _run(plan, place, makes_copy=not no_backup)
             if dry_run:
                 for migration in plan.missing:
@@ -207,11 +205,3 @@ def _to_json(plan: _Plan, report: Report | None) -> dict[str, Any]:
             for each in plan.nodes
         ],
     }
-
-
-@contextmanager
-def _explained() -> Iterator[None]:
-    try:
-        yield
-    except (BadBackup, BadStoreUrl, StoreDown) as problem:
-        raise Problem(str(problem)) from None

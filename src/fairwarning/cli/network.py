@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 _file_argument = click.argument("file", type=click.Path())
 _network_option = click.option(
-    "--network", "only", metavar="NAME", help="Print only what this network of the file needs."
+    "--network", "only", metavar="NAME", help="Print only the part for this network of the file."
 )
 
 
@@ -38,7 +38,7 @@ Examples:
 """
 )
 def network() -> None:
-    """Connect instances to the metadata endpoint, so that none can speak for another.
+    """Connect instances to the metadata endpoint, so that none can pretend to be another.
 
     FILE is a network file: it says at which port each instance is plugged in, and which addresses
     are its own. docs/network.md has whole examples.
@@ -58,8 +58,8 @@ Examples:
 def rules(session: Session, file: str, only: str | None) -> None:
     """Print nftables rules that drop what an instance sends under another's address.
 
-    Loading them replaces the rules of an earlier run in one step. Instances that have no addresses
-    in FILE get those that they have in the fleet; for them the server is asked.
+    Loading them replaces the rules of an earlier run in one step. If an instance has no addresses
+    in FILE, the server is asked for those in the fleet.
     """
     from fairwarning.network.nftables import (  # noqa: PLC0415  only this command needs it
         RulesIncomplete,
@@ -85,8 +85,7 @@ Examples:
 def dnsmasq(session: Session, file: str, only: str | None) -> None:
     """Print a part of a dnsmasq configuration: leases, the route to the endpoint, option 245.
 
-    Instances that have no addresses in FILE get those that they have in the fleet; for them the
-    server is asked.
+    If an instance has no addresses in FILE, the server is asked for those in the fleet.
     """
     from fairwarning.network.dnsmasq import dnsmasq_lines  # noqa: PLC0415
 
@@ -115,12 +114,15 @@ Examples:
     show_default=True,
     help="Format of the log on standard error.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print what is served as JSON, once ready.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="When the proxy is ready, print as JSON what it serves."
+)
 def proxy(file: str, secret_file: str | None, log_format: str, as_json: bool) -> None:
     """Serve the metadata endpoint in the network namespace of each network, until Ctrl-C.
 
     The proxy tells the server which instance asks. Start the server with `--proxy ADDRESS` and the
-    same secret. After a change of FILE, send SIGHUP. To listen in another namespace needs root.
+    same secret. After a change of FILE, send SIGHUP to the proxy. Listening in another namespace
+    needs root.
     """
     from fairwarning import logs  # noqa: PLC0415  help must not wait for these
     from fairwarning.network.proxy import Proxy, ProxyError  # noqa: PLC0415

@@ -204,7 +204,7 @@ def list_rollouts(session: Session, limit: int) -> None:
 def show(session: Session, id: str) -> None:
     """Show the rollout ID and each of its steps.
 
-    Its name, or a unique beginning of the id or the name, will do as ID.
+    ID may also be the rollout's name, or a unique beginning of its id or name.
     """
     api = session.api
     found = with_id(api, ROLLOUT, id, lambda whole: api.get("rollouts", whole))
@@ -221,9 +221,9 @@ def show(session: Session, id: str) -> None:
 )
 @connected
 def steps(session: Session, id: str, limit: int | None) -> None:
-    """Show all steps of the rollout ID, also if there are very many.
+    """Show all steps of the rollout ID, even if there are very many.
 
-    Its name, or a unique beginning of the id or the name, will do as ID.
+    ID may also be the rollout's name, or a unique beginning of its id or name.
     """
     api = session.api
     found = with_id(
@@ -313,7 +313,7 @@ def rollout_page(rollout: Json, now: datetime) -> list[Shown]:
 
 
 def _counts(rollout: Json) -> Counter[str]:
-    """Return how many steps are in each phase. An older server does not tell."""
+    """Return how many steps are in each phase. An older server does not send this."""
     if rollout.get("counts"):
         return Counter(rollout["counts"])
     return Counter(step["phase"] for step in rollout["steps"])

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from fairwarning.boot import BadStoreUrl
-from fairwarning.cli.garbage import ShortCollections
 from fairwarning.cli.ready_message import Started
+from fairwarning.common.garbage_collection import ShortCollections
 from fairwarning.common.systemd import is_service, notify, ping_watchdog
 from fairwarning.core.refusals import Refused
 from fairwarning.engine.clocks import VirtualClock
@@ -45,7 +45,7 @@ def _refuse_reload() -> None:
 
 
 async def run_node(settings: NodeSettings, on_ready: Callable[[Started], None]) -> None:
-    """Run a node until SIGTERM or SIGINT, which also end its start."""
+    """Run a node until SIGTERM or SIGINT. These signals also interrupt its start."""
     stopping = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stopping.set)

@@ -16,7 +16,7 @@ from fairwarning.cli.click_types import Number, host_and_port
 from fairwarning.cli.ready_message import tell_ready
 from fairwarning.cli.run_node import CANNOT_START, run_alone
 from fairwarning.cli.serve_config import read_config
-from fairwarning.cli.serve_values import (
+from fairwarning.cli.serve_option_checks import (
     idle_ms,
     lease_ms,
     node_roles,
@@ -151,8 +151,8 @@ Examples:
     default=0,
     show_default=True,
     metavar="N",
-    help="How many more processes answer the polls of instances, one for each core that is to "
-    "be used. 0 runs everything in one process.",
+    help="How many extra processes answer the polls of instances: one for each core that they may "
+    "use. 0 runs everything in one process.",
 )
 @click.option(
     "--stale-max",
@@ -162,7 +162,7 @@ Examples:
     callback=stale_max_s,
     metavar="DURATION",
     help="How long instances get the last known documents while the store or the engine's process "
-    "cannot be reached. Then they get 503. `never` serves them without end.",
+    "cannot be reached. After that they get 503. With `never` there is no limit.",
 )
 @click.option(
     "--store-timeout",

@@ -11,9 +11,9 @@ from functools import partial
 
 import msgspec
 
-from fairwarning.cli.garbage import ShortCollections
 from fairwarning.cli.ready_message import Started
 from fairwarning.cli.run_node import CANNOT_START, run_node
+from fairwarning.common.garbage_collection import ShortCollections
 from fairwarning.common.systemd import leave_socket
 from fairwarning.metadata.server import url_of
 from fairwarning.node import CannotListen, NodeSettings, WorkerSockets

@@ -1,7 +1,8 @@
-"""The options that name a store, and where its URL comes from.
+"""This module has the options that name a store, and finds out where its URL comes from.
 
 A URL on the command line can be read by every user of the machine in the list of processes. So it
-may also come from a file or from the environment, and a password on the command line is warned of.
+may also come from a file or from the environment, and the command warns of a password on the
+command line.
 """
 
 import functools
@@ -44,8 +45,8 @@ _direct_option = click.option(
     envvar=DIRECT_VARIABLE,
     metavar="URL",
     help="URL of the same PostgreSQL database without a pooler, if --store leads through one such "
-    "as PgBouncer. Other nodes' changes are heard of there (default: FAIRWARNING_STORE_DIRECT, or "
-    "the URL of the store).",
+    "as PgBouncer. The server learns of other nodes' changes there (default: "
+    "FAIRWARNING_STORE_DIRECT, or the URL of the store).",
 )
 
 
@@ -57,7 +58,7 @@ class StoreUrls(NamedTuple):
 
 
 def store_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Give the command the options of a server's store. It is called with `store`, a StoreUrls."""
+    """Give the command the options of a server's store. The command gets a StoreUrls as `store`."""
 
     @functools.wraps(command)
     def with_store(

@@ -117,7 +117,7 @@ def list_tokens(session: Session) -> None:
 @why_option
 @connected
 def revoke(session: Session, id: str, why: str | None) -> None:
-    """Revoke the token ID at once. Its name, or a unique beginning of either, will do."""
+    """Revoke the token ID at once. A unique beginning of its id or name is enough."""
     api = session.api
     done = with_id(api, TOKEN, id, lambda whole: api.delete("tokens", whole, why=why))
     session.answer(done, lambda _: [line(f"Token {id} is revoked.")])

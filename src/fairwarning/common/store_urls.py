@@ -1,4 +1,4 @@
-"""This module tells what the URL of a store is, without loading any store."""
+"""This module looks at the URL of a store, without loading the code of any store."""
 
 import re
 from urllib.parse import urlsplit

@@ -1,4 +1,4 @@
-"""What a service says to systemd, and what it gets from it. Without systemd, nothing happens.
+"""This module talks to systemd for a service. Without systemd, its functions do nothing.
 
 A service says that it is ready, that it reloads or stops, and that it is alive. It can also leave
 its sockets with systemd, which gives them back to the next process after a restart or a crash. So
@@ -14,7 +14,7 @@ from contextlib import suppress
 from urllib.parse import quote, unquote
 
 _FIRST_FD = 3
-"""Where the file descriptors begin that systemd gives to a process."""
+"""The number of the first file descriptor that systemd gives to a process."""
 
 
 def is_service() -> bool:
@@ -60,7 +60,7 @@ def taken_sockets() -> dict[str, int]:
 
 
 def leave_service() -> None:
-    """Make this process a child that says nothing to systemd. Its parent goes on to do so."""
+    """Keep this process from talking to systemd, because its parent does that."""
     os.environ.pop("NOTIFY_SOCKET", None)
 
 

@@ -128,7 +128,9 @@ class ReportFailure(Struct, frozen=True, kw_only=True):
 
 
 class ReportHook(Struct, frozen=True, kw_only=True):
-    """A hook has ended. Only the node that has the work may say so, and only in their order."""
+    """A hook has ended. Only the node that has the work may report this, and it reports hooks in
+    their order.
+    """
 
     event_id: EventId
     attempt: int

@@ -18,7 +18,7 @@ from fairwarning.core.completion import drop_events_of_deleted, forget_old
 from fairwarning.core.declare import declare, refuse_overtaken
 from fairwarning.core.document import visible_content
 from fairwarning.core.driver_leases import expire, fail_attempt, hand_over, release, renew
-from fairwarning.core.hook_rules import conclude, end_impact, note_hook
+from fairwarning.core.hook_results import conclude, end_impact, note_hook
 from fairwarning.core.instants import Instant, later
 from fairwarning.core.lifecycle import Draft
 from fairwarning.core.limits import DEFAULT_TIMING, Timing

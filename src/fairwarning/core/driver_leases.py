@@ -10,7 +10,7 @@ failed. An attempt that was only interrupted (a node restarted) does not count a
 """
 
 from fairwarning.core import transitions
-from fairwarning.core.hook_rules import end_impact, give_up_hooks
+from fairwarning.core.hook_results import end_impact, give_up_hooks
 from fairwarning.core.instants import SECOND_MS, Instant, later
 from fairwarning.core.lifecycle import Draft
 from fairwarning.core.limits import Timing

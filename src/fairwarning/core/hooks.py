@@ -1,6 +1,6 @@
 """A hook is a program or a web address of the operator that is called before or after an impact.
 
-This module has the hooks of a scope and their limits. `hook_rules.py` has what follows from their
+This module has the hooks of a scope and their limits. `hook_results.py` has what follows from their
 results.
 """
 
@@ -14,14 +14,14 @@ from fairwarning.common.url_redaction import HIDDEN, redacted
 from fairwarning.core.instants import MINUTE_MS, SECOND_MS
 
 HOOKS_MAX = 8  # In each of the two lists. An instance waits for all of them.
-HOOK_TIMEOUT_MS_MIN = SECOND_MS
-HOOK_TIMEOUT_MS_MAX = 30 * MINUTE_MS
-HOOK_RETRIES_MAX = 10
-HOOK_PAUSE_MS_MAX = 5 * MINUTE_MS
-HOOK_NAME_CHARS_MAX = 64
-HOOK_WORDS_MAX = 64
+HOOK_TIMEOUT_MS_MIN = SECOND_MS  # A shorter one would fail on a busy machine.
+HOOK_TIMEOUT_MS_MAX = 30 * MINUTE_MS  # Instances wait while a hook runs.
+HOOK_RETRIES_MAX = 10  # A hook that fails more often needs a person.
+HOOK_PAUSE_MS_MAX = 5 * MINUTE_MS  # Instances wait while the event is started.
+HOOK_NAME_CHARS_MAX = 64  # Short enough for a line of the timeline.
+HOOK_WORDS_MAX = 64  # Every roster holds them, so they must stay small.
 HOOK_OUTPUT_CHARS_MAX = 2_000
-"""How much of the end of a hook's output is kept in the journal."""
+"""How much of the end of a hook's output is kept in the journal, which must stay small."""
 
 
 class HookStage(StrEnum):

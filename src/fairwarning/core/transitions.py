@@ -55,8 +55,8 @@ class Started(Struct, frozen=True, kw_only=True):
     cause: StartCause
     at_ms: Instant
     late_ms: int = 0
-    """How long ago the event could have started, because no engine could do it then. It is 0 if it
-    started on time (`core/start_rules.py`, `LATE_MS`).
+    """How much earlier the event could have started, if an engine had been able to start it. It is
+    0 if it started on time (`core/start_rules.py`, `LATE_MS`).
     """
 
 

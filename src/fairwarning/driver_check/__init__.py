@@ -1,1 +1,1 @@
-"""The check of a driver: whether it keeps the rules of docs/drivers.md, whatever dies."""
+"""This package checks that a driver keeps the rules of docs/drivers.md, even if processes die."""

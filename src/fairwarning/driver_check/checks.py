@@ -1,17 +1,17 @@
-"""The checks of a driver. Each returns a remark, which may be empty, or raises CheckFailed."""
+"""Each check of a driver returns a remark, which may be empty, or raises CheckFailed."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple
 
 from fairwarning.driver_check.messages import Gap, When
-from fairwarning.driver_check.model import CheckFailed, LeftOut
 from fairwarning.driver_check.nodes import CallFailed, Node, NodeDied
+from fairwarning.driver_check.results import CheckFailed, LeftOut
 from fairwarning.driver_check.world import World, at_attempt
 from fairwarning.engine.protocols import Found, Order
 
 ROUNDS = 3
-"""How often two nodes try to meet."""
+"""How often two nodes are given the same impact. Once might miss a race between them."""
 
 
 class Check(NamedTuple):
@@ -49,7 +49,9 @@ async def _gaps_of_an_undisturbed_run(world: World) -> int:
 
 
 async def _undisturbed(world: World, node: Node) -> int:
-    """Has one impact done and counted, so that no later count can take it for another."""
+    """Has one impact carried out, and waits until it is counted, so that no later count includes
+    it.
+    """
     before = await world.counts()
     gaps = await _do(node, world.order())
     await world.expect(before, 1, "after one undisturbed order")

@@ -1,4 +1,4 @@
-"""What the check and its nodes say to each other: JSON, one object a line."""
+"""These messages go between the check and its nodes. Each is a JSON object on one line."""
 
 from enum import StrEnum
 
@@ -8,14 +8,14 @@ from fairwarning.engine.protocols import Found, Order
 
 
 class When(StrEnum):
-    """At which side of a gap a node dies: the driver waits for something, or has just got it."""
+    """When a node dies in a gap: while the driver waits for something, or just after that."""
 
     WAITING = "waiting"
     RESUMED = "resumed"
 
 
 class Gap(Struct, frozen=True, kw_only=True):
-    """A place where the driver gives control away, counted from 1."""
+    """A place where the driver waits for something. They are counted from 1."""
 
     number: int
     when: When
@@ -31,7 +31,7 @@ class Call(Struct, frozen=True, kw_only=True):
 class Outcome(StrEnum):
     RETURNED = "returned"
     WAITS = "waits"
-    """The driver has given control away for the first time. The call goes on."""
+    """The driver waits for something for the first time. The call goes on."""
     FAILED = "failed"
     BROKE = "broke"
     CANCELLED = "cancelled"
@@ -43,7 +43,7 @@ class Reply(Struct, frozen=True, kw_only=True):
     found: Found | None = None
     reason: str = ""
     gaps: int = 0
-    """How often the driver gave control away."""
+    """How often the driver waited for something."""
 
 
 class Request(Struct, frozen=True, kw_only=True):

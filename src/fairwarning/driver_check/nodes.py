@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from fairwarning.core.model import NodeId
 from fairwarning.driver_check.messages import Call, Gap, Outcome, Reply, Request
-from fairwarning.driver_check.model import CheckFailed
-from fairwarning.driver_check.node import READY
+from fairwarning.driver_check.node_process import READY
+from fairwarning.driver_check.results import CheckFailed
 from fairwarning.engine.protocols import Found, Order
 
 
@@ -119,7 +119,7 @@ async def node(driver: str, name: str, patience_s: float) -> AsyncIterator[Node]
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",
-        "fairwarning.driver_check.node",
+        "fairwarning.driver_check.node_process",
         driver,
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from fairwarning.core.model import EventType
 from fairwarning.driver_check.checks import CHECKS
-from fairwarning.driver_check.model import CheckFailed, LeftOut, Report, Result, Verdict
 from fairwarning.driver_check.nodes import CallFailed, NodeDied
+from fairwarning.driver_check.results import CheckFailed, LeftOut, Report, Result, Verdict
 from fairwarning.driver_check.shell_target import CommandFailed, shell_target
 from fairwarning.driver_check.world import World
 from fairwarning.drivers import DriverFailed, plugins

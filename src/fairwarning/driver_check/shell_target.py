@@ -1,4 +1,4 @@
-"""A target of a check that is described by shell commands of the driver's author."""
+"""This module makes the target of a check from shell commands of the driver's author."""
 
 import asyncio
 from collections.abc import Mapping
@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from fairwarning.core.model import EventType
 from fairwarning.drivers.check_target import CheckTarget
 
-COMMAND_TIMEOUT_S = 60.0
-OUTPUT_CHARS_MAX = 200
+COMMAND_TIMEOUT_S = 60.0  # It only ends a hang.
+OUTPUT_CHARS_MAX = 200  # Enough to recognise what a command printed.
 
 
 class CommandFailed(Exception):

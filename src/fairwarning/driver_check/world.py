@@ -1,4 +1,4 @@
-"""What every check of a driver uses: orders, nodes, and the count of what really happened."""
+"""Every check of a driver uses this: orders, nodes, and the count of what really happened."""
 
 import asyncio
 import uuid
@@ -10,20 +10,22 @@ from msgspec.structs import replace
 
 from fairwarning.core.instants import SECOND_MS, later
 from fairwarning.core.model import EventId, Instance, InstanceName, NodeId, ScopeId
-from fairwarning.driver_check.model import CheckFailed
 from fairwarning.driver_check.nodes import CallFailed, Node, node
+from fairwarning.driver_check.results import CheckFailed
 from fairwarning.drivers.check_target import CheckTarget
 from fairwarning.engine.clocks import SystemClock
 from fairwarning.engine.protocols import Found, Order
 
 ATTEMPTS_MAX = 5
-"""The engine gives an impact up after so many attempts."""
+"""The engine gives an impact up after this many attempts."""
 NOTES_WAITED_FOR = 10
-"""So often, with a pause in between, an impact is waited for that the target has not counted."""
+"""How often the check looks again for an impact that the target has not counted yet. With the
+pauses, this is 5 seconds.
+"""
 LATE_S = 0.2
-"""How long the last count waits for an impact too many."""
+"""How long the last count waits, because there may be one impact too many."""
 PAUSE_S = 0.5
-"""The pause before the next attempt. The engine's is longer."""
+"""The pause before the next attempt. It is shorter than the engine's, to save time."""
 
 
 @dataclass(slots=True)
@@ -72,7 +74,9 @@ class World:
         return {handle: await count(handle) for handle in self.target.handles}
 
     async def expect(self, before: Mapping[str, int], wanted: int, when: str) -> None:
-        """Raises CheckFailed if an instance had another number of impacts since `before`."""
+        """Raises CheckFailed if an instance has not had the wanted number of impacts since
+        `before`.
+        """
         for handle in before:
             had = await self._count_since(handle, before[handle], wanted)
             if had != wanted:

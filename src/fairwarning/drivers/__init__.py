@@ -1,7 +1,7 @@
 """Drivers really freeze, reboot, redeploy, stop or delete an instance.
 
 Everything that the author of a driver needs can be imported from here. A driver is a class that is
-registered under the entry point group `fairwarning.drivers`; docs/drivers.md shows one.
+registered under the entry point group `fairwarning.drivers`; docs/write-a-driver.md shows one.
 """
 
 from typing import ClassVar, Protocol
@@ -9,7 +9,7 @@ from typing import ClassVar, Protocol
 from fairwarning.core.driver_settings import DriverSettings, Setting, SettingKind
 from fairwarning.core.model import EventType, EvictionPolicy, Instance, OperationKind, Power
 from fairwarning.drivers.check_target import CheckTarget
-from fairwarning.drivers.key_files import KeyFiles, KeyRecord
+from fairwarning.drivers.impact_records import KeyFiles, KeyRecord
 from fairwarning.drivers.orders import handle_of
 from fairwarning.engine import protocols
 from fairwarning.engine.protocols import Alarm, Clock, DriverFailed, Found, Lease, LeaseLost, Order

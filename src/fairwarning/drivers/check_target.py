@@ -1,4 +1,4 @@
-"""What `fairwarning driver check` acts on, and how it sees what really happened there."""
+"""A check target is what `fairwarning driver check` acts on, and where it counts the impacts."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ class CheckTarget:
 
     settings: Mapping[str, str]
     handles: tuple[str, ...]
-    """What the driver calls the instances. All of them are in every order."""
+    """The driver's names for the instances. Every order has all of them."""
     type: EventType = EventType.FREEZE
     duration_s: int = 1
     acts: bool = True

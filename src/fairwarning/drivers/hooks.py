@@ -1,7 +1,7 @@
 """This module calls one hook of the operator: a program or a web service.
 
-A hook gets what a driver of that kind gets, and which hook and which try it is. Programs run in
-real time even if the server's clock is virtual.
+A hook gets the same order as a driver of that kind, and also which hook and which try it is.
+Programs run in real time even if the server's clock is virtual.
 """
 
 from fairwarning.core.instants import SECOND_MS

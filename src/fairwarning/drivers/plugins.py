@@ -39,7 +39,7 @@ class Plugin:
 
 
 class UnusableDriver:
-    """It stands in for a driver that cannot be made, and fails every impact with the reason."""
+    """Replaces a driver that cannot be made, and fails every impact with the reason."""
 
     def __init__(self, reason: str) -> None:
         self._reason = reason
@@ -68,8 +68,8 @@ def make_all(clock: Clock) -> protocols.Drivers:
 
 
 def load(points: Iterable[EntryPoint]) -> dict[str, Plugin]:
-    """Return the driver of each entry point. Two packages with the same name get none of the two,
-    because nobody can tell which of them should act on instances.
+    """Return the driver of each entry point. If two packages have a driver of the same name,
+    neither can be used, because nobody can tell which should act on instances.
     """
     shipped = {name: EntryPoint(name, value, GROUP) for name, value in SHIPPED.items()}
     found = {name: [point] for name, point in shipped.items()}

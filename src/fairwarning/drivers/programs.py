@@ -37,8 +37,8 @@ class Ended:
 async def run_program(
     words: Sequence[str], given: bytes, told: Mapping[str, str], timeout_s: float | None
 ) -> Ended:
-    """Runs the program with `given` on its standard input. Its environment is the server's own,
-    without settings of the server, and with `told`. Raises DriverFailed if it cannot be run.
+    """Runs the program with `given` on its standard input. Its environment is that of the server
+    without the server's own settings, plus `told`. Raises DriverFailed if it cannot be run.
     """
     # Files and not pipes, because a background process of the program would keep a pipe open.
     with ExitStack() as files:

@@ -25,7 +25,7 @@ from collections.abc import (
 from itertools import count, islice
 from typing import NamedTuple
 
-from fairwarning.common.collection_pause import paused_collections
+from fairwarning.common.garbage_collection import paused_collections
 from fairwarning.core.commands import BeginAnew
 from fairwarning.core.model import InstanceName, Roster, Scope, ScopeId
 from fairwarning.core.refusals import Refused
@@ -474,7 +474,7 @@ class Views:
             self._deleted.pop(id, None)
 
     def _share_name(self, member: Member) -> None:
-        """Add a member whose name others have too. A name that only one has is no list."""
+        """Add a member whose name others have too. Only such a name has a list of members."""
         shared = self._by_name[member.name] = self.by_name(member.name)
         shared.append(member)
 

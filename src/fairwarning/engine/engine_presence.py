@@ -50,7 +50,9 @@ class EngineWatch:
         self._last: Record | None = None
         self._changed_s: float | None = None
         self.is_running = True
-        """Whether an engine is running. At the start it is assumed until it is known better."""
+        """Whether an engine is running. It is True at the start, until the record shows something
+        else.
+        """
 
     def start(self) -> asyncio.Task[None]:
         return asyncio.create_task(self._run(), name="engine watch")

@@ -134,8 +134,8 @@ class Follower:
 
     @property
     def age_s(self) -> float:
-        """How many seconds ago the whole journal was read. A scope that cannot be read for another
-        reason than an outage does not count.
+        """How many seconds ago the whole journal was read. Scopes that cannot be read for a reason
+        other than an outage are ignored here.
         """
         return _now_s() - self._true_s
 

@@ -33,7 +33,7 @@ _log = logging.getLogger(__name__)
 
 
 async def no_hooks(order: Order, call: HookCall) -> HookResult:
-    """Fail, because whoever made this engine gave it no way to call hooks."""
+    """Fail, because this engine was made without a way to call hooks."""
     return HookResult(is_done=False, result="this server runs no hooks")
 
 

@@ -82,7 +82,7 @@ class Lease:
         return replace(report, attempt=self.attempt, node=self._node)
 
     def work_in(self, receipt: Receipt) -> Work | None:
-        """Return the work after this commit if this node has it then. Else None."""
+        """Return the work if this node still has it after this commit, else None."""
         # The event may have left the scope, if this commit has ended it.
         event = receipt.scope.events.get(self.order.key)
         work = None if event is None else event.work

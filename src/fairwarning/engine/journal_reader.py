@@ -76,11 +76,13 @@ class JournalReader:
             self._marks.pop()
 
     async def begin_before(self, position: Position, number: int = 1) -> None:
-        """Let the next page begin at this position, and remember the `number` entries before."""
+        """Let the next page begin at this position, and mark the `number` entries before it as
+        read.
+        """
         self._begin(await self._store.history(before=position, limit=number))
 
     async def begin_at_end(self, number: int) -> None:
-        """Let the next page begin at the end, and remember the `number` entries before it."""
+        """Let the next page begin at the end, and mark the `number` entries before it as read."""
         self._begin(await self._store.history(limit=number))
 
     def _begin(self, newest_first: list[Entry]) -> None:

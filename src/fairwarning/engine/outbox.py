@@ -199,8 +199,8 @@ class Outbox:
     async def _kept(
         self, call: Callable[[Alarm], Awaitable[T | None]], lease: Lease, alarm: Alarm
     ) -> T | None:
-        """Make the call and renew the lease until it ends. Return its result, or None if the lease
-        is lost.
+        """Make the call, and renew the lease until the call ends. Return the call's result, or None
+        if the lease is lost.
         """
         own = self._clock.alarm()
 
@@ -260,8 +260,8 @@ class Outbox:
             return ReportDone(event_id=order.key)
 
     async def _has_hooks_left(self, roster: Roster, driver: Driver, lease: Lease) -> bool:
-        """Return whether hooks must run before the driver is called. No attempt has called it then,
-        unless the store has lost that.
+        """Return whether hooks must run before the driver is called. If the store may have lost
+        data, the driver is asked whether an earlier attempt has called it.
         """
         if lease.progress.before >= len(roster.hooks.before):
             return False
@@ -295,7 +295,7 @@ class Outbox:
                 pause_ms = self._timing.lease_ms // 2
 
     async def _report(self, lease: Lease, report: Report, alarm: Alarm) -> Work | None:
-        """Store the outcome. Return the work if it is still there, as hooks are left to run."""
+        """Store the outcome. Return the work if hooks are still to run, else None."""
         order = lease.order
         while True:
             if isinstance(report, ReportFailure):

@@ -54,7 +54,9 @@ class PackedRosters:
     def __init__(self) -> None:
         self._packed: dict[ScopeId, bytes] = {}
         self._recent: dict[ScopeId, Roster] = {}
-        """Rosters that were packed lately, because most changes of a scope leave its roster."""
+        """Rosters that were packed lately. Most changes of a scope don't change its roster, so
+        these are not packed again.
+        """
 
     def put(self, scope_id: ScopeId, roster: Roster) -> None:
         recent = self._recent.get(scope_id)

@@ -266,8 +266,7 @@ class Store(DocumentStore, Protocol):
         skip_busy: bool = False,
         fences: Sequence[Fence] = (),
     ) -> Receipt:
-        """Run `step` on the latest scope without other changes to it meanwhile, and store its
-        result.
+        """Run `step` on the latest scope, while nobody else can change it, and store the result.
 
         The scope and its journal entries are stored together or not at all. An exception of `step`
         is passed on, and nothing is stored. `Moment.now_ms` is from the clock of the store, so that
@@ -345,7 +344,7 @@ class Alarm(Protocol):
         """Return at `until` or when somebody rings, at once if somebody has rung before."""
 
     async def pause(self, for_ms: int | None) -> None:
-        """Wait for a duration, whatever the wall clock says, or until somebody rings."""
+        """Wait for a duration, or until somebody rings. Changes of the wall clock don't matter."""
 
     def ring(self) -> None: ...
 
@@ -399,9 +398,9 @@ class HookCall(Struct, frozen=True, kw_only=True):
     tried: int
     """1 for the first try in this attempt, 2 for the next one."""
     outcome: Phase | None = None
-    """How the impact went, after it. None before it."""
+    """How the impact went. It is None for a hook before the impact."""
     reason: str = ""
-    """Why the impact has failed. Empty if it has not."""
+    """Why the impact failed. It is empty if it did not fail."""
 
 
 class HookResult(Struct, frozen=True, kw_only=True):

@@ -40,9 +40,9 @@ KIND = "rollout"
 LARGE_KIND = "rollout-in-parts"
 PART_KIND = "rollout-part"
 PAGE_RECORDS_MAX = 50  # Few, because a rollout of many scopes is a large record.
-PAGE_PARTS_MAX = 10
+PAGE_PARTS_MAX = 10  # At most a thousand steps, which are quick to decode.
 PARTS_AT_ONCE = 16
-"""How many parts of a new rollout are written at the same time."""
+"""How many parts of a new rollout are written together. Other writers get a turn in between."""
 _NINES = str.maketrans("0123456789", "9876543210")
 
 _decoder = msgspec.json.Decoder(Rollout)
@@ -177,8 +177,8 @@ class RolloutRecords:
             )
 
     async def with_open_parts(self, kept: Kept, now: Instant) -> Kept:
-        """Return a large rollout with the parts closed that are over, and those opened for which
-        there are places. Nothing is stored.
+        """Close the parts of a large rollout that are over, open more while there are places, and
+        return the rollout. Nothing is stored.
         """
         if kept.rollout.rest is None:
             return kept

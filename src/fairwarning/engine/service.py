@@ -64,8 +64,8 @@ class Engine:
         rules: Rules | None = None,
         takes_work: bool = True,
     ) -> None:
-        """With `takes_work` false, this node carries out commands, and leaves all that follows from
-        them to the nodes that share the store. Then don't call `start`.
+        """If `takes_work` is false, this node carries out commands, and leaves all that follows
+        from them to the nodes that share the store. Do not call `start` then.
         """
         self._store = store
         self._clock = clock

@@ -270,8 +270,8 @@ def _name_place(shape: AvailabilitySetShape, listed: Where, number: int) -> Wher
 
 
 def _unknown(left_out: Collection[str], where: Where, *keys: str) -> set[str]:
-    """Return the keys whose values are not known: they are left out, or have a mistake. No other
-    value is compared with them.
+    """Return the keys whose values are not known: they are left out, or have a mistake. These
+    values are not compared with others.
     """
     wrong = (each for each in keys if where.mistakes.has_below(where[each].path))
     return {*left_out, *wrong}

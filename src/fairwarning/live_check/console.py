@@ -1,4 +1,4 @@
-"""Plays a run at the console: Ctrl-C, the line of progress, and the results."""
+"""Plays a run at the console: it handles Ctrl-C, and shows the progress and the results."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""What is done to the servers during the load of a round."""
+"""Disturbances kill, stop or pause servers during the load of a round."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -8,7 +8,7 @@ from typing import Any
 from fairwarning.live_check.world import World
 
 _KILLED_SHARE = 0.75
-"""The share of servers that are killed. The others are stopped, and hand their work back."""
+"""How often a server is killed. Else it is stopped and hands its work back, which is easier."""
 _DOWN_S_MAX = 1.5  # Shorter than a lease, so that work may or may not move.
 
 Disturbance = Callable[[World, asyncio.Event], Coroutine[Any, Any, None]]

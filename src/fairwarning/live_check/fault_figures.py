@@ -15,7 +15,7 @@ _WINDOW_S_MAX = 60.0  # Later, nothing that is noticed comes from the fault.
 
 @dataclass(slots=True)
 class FaultFigures:
-    """What was noticed of all faults of one name."""
+    """What instances noticed of all faults of one name."""
 
     times: int = 0
     failed_polls: int = 0
@@ -26,7 +26,9 @@ class FaultFigures:
     slowest_answer_s: float = 0.0
     """The longest time that an approval waited for its answer, whatever that was."""
     back_s: float = 0.0
-    """The longest time from a write that the database took to an approval that was accepted."""
+    """The longest time from the first write of the database after a fault to the next accepted
+    approval.
+    """
 
     def add(self, other: "FaultFigures") -> None:
         self.times += other.times

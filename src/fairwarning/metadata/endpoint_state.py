@@ -221,7 +221,7 @@ class EndpointState:
         self.spawn(self.handlers.report_seen(member, ids))
 
     def _expire(self, is_expired: bool) -> None:
-        """Answer all polls with 503 because the documents are too old, or answer them again."""
+        """Begin or stop to answer all polls with 503, because the documents are too old."""
         self.is_expired = is_expired
         if is_expired:
             # A known poll is answered without a look at this, so no poll may stay known.

@@ -1,4 +1,5 @@
-"""Watches how old the documents may be that instances get, while the store is away.
+"""Watches the age of the documents that instances get, because they grow old while the store is
+away.
 
 The age is the time since the documents were last known to be complete. It is a few seconds while
 all is well, because a node looks at the store every two seconds.
@@ -8,14 +9,14 @@ import logging
 from collections.abc import Callable
 
 STALE_S_MIN = 10.0
-"""The age from which on documents count as stale. While all is well, they are never so old."""
+"""Documents of this age count as stale. While all is well, they are never this old."""
 
 _log = logging.getLogger(__name__)
 
 
 class Freshness:
-    """Says in the log when the documents become stale and when they are fresh again, and tells
-    `on_expired` when they become too old to be served (True), and when they no longer are (False).
+    """Logs when the documents become stale and when they are fresh again. Calls `on_expired` with
+    True when they become too old to be served, and with False when they no longer are.
     """
 
     def __init__(

@@ -101,8 +101,8 @@ def _dispatch(guests: Sequence[Guest]) -> Iterator[str]:
 
 
 def _foreign_ports(network: Network) -> Iterator[str]:
-    """Yield what must not come from a port that is no guest's: the address of a guest, or of the
-    endpoint if that is the host.
+    """Yield matches for what must not come from a port that belongs to no guest: the address of a
+    guest, or of the endpoint if it is on this host.
     """
     four, six = _by_version([a for guest in network.guests for a in guest.addresses])
     if not network.namespace:
@@ -206,7 +206,9 @@ def _routed_guest(guest: Guest) -> Iterator[str]:
 
 
 def _chain(guest: Guest) -> str:
-    """Return the name of the guest's chain. Each byte of another kind is written as a number."""
+    """Return the name of the guest's chain. Characters that nftables does not allow in a name are
+    written as numbers.
+    """
     return "guest_" + "".join(
         each if each.isalnum() else f"_{ord(each):02x}_" for each in guest.interface
     )

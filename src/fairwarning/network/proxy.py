@@ -36,17 +36,18 @@ _CONNECT_S = 5.0
 """How long the server may take to accept a connection; it is near, so more means it is away."""
 _ANSWER_S = WAIT_S_MAX + 30.0
 """How long the server may take to answer: the longest poll that it holds, and time to spare."""
-_PIECE_BYTES = 16 * 1024
+_PIECE_BYTES = 16 * 1024  # Few reads, and little memory for each connection.
 _AHEAD_BYTES_MAX = 64 * 1024
-"""How many bytes a client may send before its last request is answered."""
+"""How many bytes a client may send before its last request is answered: many whole requests."""
 _NOT_FORWARDED = frozenset(
     b"x-instance-id x-instance-id-signature x-forwarded-for forwarded "
     b"connection keep-alive proxy-connection te upgrade expect".split()
 )
-"""What only the proxy may say, and what is about one connection only."""
+"""Headers that only the proxy may set, and headers about one connection only."""
 _BODY_HEADERS = (b"content-length", b"transfer-encoding")
-_AWAY = 503
+_AWAY = 503  # Clients try again after this status.
 _NETNS_FOLDER = "/run/netns"
+# Constants of Linux that Python does not have.
 _CLONE_NEWNET = 0x40000000
 _IP_FREEBIND = 15
 _IPV6_FREEBIND = 78

@@ -11,7 +11,9 @@ FREE_BYTES = 64 * 1024
 """This part of each body does not count, so large requests cannot block small ones."""
 ALL_BYTES_MAX = 64 * 1024 * 1024  # Sixteen of the largest bodies at once.
 RELEASE = "fairwarning.release_body"
-"""The key of the ASGI scope with a function that notes that so many bytes are no longer held."""
+"""A key of the ASGI scope. Its value is a function that is called with the number of bytes that are
+no longer held.
+"""
 CLIENT_BYTES_MAX = 16 * 1024 * 1024
 """The maximum memory for all bodies of one client address."""
 

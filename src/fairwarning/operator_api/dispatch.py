@@ -145,8 +145,8 @@ class Dispatch:
     async def _stream(
         self, handle: StreamHandler, request: Request, call: Call[Any, Any], is_toml: bool
     ) -> Response:
-        """Receive the body, and return an answer of many lines. The first is ready already, so
-        that a refusal gets its status.
+        """Receive the body, and return an answer of many lines. Its first line is made before the
+        answer begins, so that a refusal gets its own status.
         """
         async with AsyncExitStack() as ends:
             body = await ends.enter_async_context(
@@ -158,7 +158,9 @@ class Dispatch:
 
 
 class _Lines(StreamingResponse):
-    """A response of many lines, one JSON object each. It ends what made them when it ends."""
+    """A response of many lines, one JSON object each. At its end it closes the generator of the
+    lines.
+    """
 
     def __init__(self, first: Out, rest: AsyncGenerator[Out, None], ends: AsyncExitStack) -> None:
         headers = {"X-Accel-Buffering": "no"}

@@ -31,7 +31,7 @@ from fairwarning.operator_api.declaration_rights import refuse_plan_of_operator
 from fairwarning.operator_api.offload import unpickled
 from fairwarning.operator_api.parse_request import decoded_json, decoded_text
 from fairwarning.operator_api.problems import Problem
-from fairwarning.operator_api.route import Document
+from fairwarning.operator_api.route import Call, Document
 from fairwarning.operator_api.spooled_bodies import SpooledBody
 from fairwarning.operator_api.subprocess_pool import ProcessDied, process_died, started
 
@@ -48,6 +48,7 @@ LARGE_TOML = 20
 """How many times the usual limit of keys and values a streamed file may have."""
 T = TypeVar("T")
 R = TypeVar("R", Scope, Step)
+Q = TypeVar("Q", bound=schemas.RemoveQuery)
 
 
 class Wish(NamedTuple):
@@ -66,6 +67,20 @@ class Wish(NamedTuple):
     confirm: str | None = None
     has_reason: bool = False
     instances_max: int = FLEET_INSTANCES_MAX
+
+
+def wish_of(control: Control, call: Call[Q, Any], document: Document, *, prune: bool) -> Wish:
+    query = call.query
+    return Wish(
+        document=document,
+        prune=prune,
+        caller=call.caller,
+        drivers=control.drivers,
+        without_notice=query.without_notice,
+        force=query.force,
+        confirm=query.confirm,
+        has_reason=bool(call.why),
+    )
 
 
 class Header(NamedTuple):
@@ -104,9 +119,9 @@ async def prepare(control: Control, wish: Wish) -> Prepared:
 async def frames_of_spooled(
     control: Control, wish: Wish, body: SpooledBody
 ) -> AsyncGenerator[bytes, None]:
-    """Yield the frames of the plan, whose document is in `body`, while they are made.
+    """Plan the document in `body`, and yield the frames of the plan while they are made.
 
-    The first is the header. All checks are over then. Raises Problem, Refused or StoreDown.
+    The first frame is the header, and comes after all checks. Raises Problem, Refused or StoreDown.
     """
     if body.size <= SMALL_BYTES:
         document = Document(b"".join([part async for part in body.parts()]), body.is_toml)
@@ -142,7 +157,7 @@ async def _small_frames(control: Control, wish: Wish) -> list[bytes] | None:
 
 
 def fleet_job(given: Iterator[bytes]) -> Iterator[bytes]:
-    """Plan in a subprocess: the frames in are those of `_sent`, those out are the plan."""
+    """Make a plan in a subprocess, from the frames of `_sent`. Yield the frames of the plan."""
     wish: Wish = unpickled(next(given))
     parts: list[bytes] = []
     current: list[Scope] = []
@@ -159,8 +174,8 @@ def fleet_job(given: Iterator[bytes]) -> Iterator[bytes]:
 def planned_frames(wish: Wish, current: Sequence[Scope], instances_max: int) -> Iterator[bytes]:
     """Yield the plan as frames. A Problem or Refused is yielded as a frame too.
 
-    Raises TooManyInstances if the document has more than `instances_max` instances and this is
-    below that of the wish.
+    Raises TooManyInstances if the document has more than `instances_max` instances, and the wish
+    allows more than that.
     """
     try:
         fleet = _read(wish, instances_max)
@@ -234,7 +249,7 @@ async def _pages(control: Control) -> AsyncIterator[list[Scope]]:
 async def _sent(
     control: Control, wish: Wish, body: SpooledBody | None = None
 ) -> AsyncIterator[bytes]:
-    """Yield the wish, then the parts of the body if it is apart, and then the scopes."""
+    """Yield the wish, then the parts of `body` if it is given, and then the scopes."""
     yield pickle.dumps(wish)
     if body is not None:
         async for part in body.parts():

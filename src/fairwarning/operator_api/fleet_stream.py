@@ -1,8 +1,9 @@
 """Plans and replaces the fleet with an answer of many lines, for a fleet of any size.
 
 The plan is made and checked in a process, from a body in a file. Its frames are carried out and
-told as they come, so the server never holds the whole body, plan or answer. Each line is one JSON
-object: first the plan, then its changes, then how many scopes are done, and at last the outcome.
+reported as they come, so the server never holds the whole body, plan or answer. Each line is one
+JSON object: first the plan, then its changes, then how many scopes are done, and at last the
+outcome.
 """
 
 from collections.abc import AsyncGenerator
@@ -23,6 +24,7 @@ from fairwarning.operator_api.fleet_plans import (
     header_in,
     scopes_in,
     steps_in,
+    wish_of,
 )
 from fairwarning.operator_api.problems import Problem, of_outage, of_refusal
 from fairwarning.operator_api.route import Call, Document
@@ -53,19 +55,9 @@ async def stream_plan(
 async def stream_replacement(
     control: Control, call: Call[schemas.RemoveQuery, SpooledBody]
 ) -> AsyncGenerator[schemas.FleetLine, None]:
-    """Replace the fleet. If the caller goes away, nothing more is done after the batch at hand."""
-    query = call.query
-    wish = Wish(
-        document=Document(b"", call.body.is_toml),
-        prune=True,
-        caller=call.caller,
-        drivers=control.drivers,
-        without_notice=query.without_notice,
-        force=query.force,
-        confirm=query.confirm,
-        has_reason=bool(call.why),
-        instances_max=STREAM_INSTANCES_MAX,
-    )
+    """Replace the fleet. If the caller goes away, nothing more is done after the current batch."""
+    wish = wish_of(control, call, Document(b"", call.body.is_toml), prune=True)
+    wish = wish._replace(instances_max=STREAM_INSTANCES_MAX)
     execution = Execution(control.engine, force=wish.force, by=call.by, why=call.why)
     header = Header()
     async with aclosing(frames_of_spooled(control, wish, call.body)) as frames:

@@ -21,10 +21,10 @@ from fairwarning.operator_api.problems import Problem
 
 BYTES_MAX = 128 * 1024 * 1024  # A million instances with addresses and tags.
 AT_ONCE_MAX = 4  # Together they take at most half a gibibyte of the disk.
-CALLER_AT_ONCE_MAX = 1
+CALLER_AT_ONCE_MAX = 1  # One caller must not keep the others out.
 BEGIN_S_MAX = 60  # As long as an ordinary body may take.
 BYTES_PER_S_MIN = 64 * 1024
-"""A body may take `BEGIN_S_MAX`, and as much longer as it takes at this rate."""
+"""A body may take `BEGIN_S_MAX`, and the time that it takes at this rate, which is a slow one."""
 PART_BYTES = 1024 * 1024
 """How much is written and read at once, in a thread, because a disk may be slow."""
 
@@ -40,7 +40,7 @@ class SpooledBody:
     _file: IO[bytes]
 
     async def parts(self) -> AsyncIterator[bytes]:
-        """Yield the body in parts, from its begin."""
+        """Yield the body in parts, from its beginning."""
         await asyncio.to_thread(self._file.seek, 0)
         while part := await asyncio.to_thread(self._file.read, PART_BYTES):
             yield part

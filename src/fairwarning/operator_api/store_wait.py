@@ -19,7 +19,7 @@ from fairwarning.operator_api.server import ControlServer, Tls
 
 AGAIN_S = 0.5  # Short enough to start soon after an outage.
 TOLD_EVERY_S = 60.0
-"""How often the log repeats what the node waits for."""
+"""How often the log repeats what the node waits for. More lines would hide others."""
 
 _log = logging.getLogger(__name__)
 

@@ -101,9 +101,9 @@ class WouldHarmNodes(StoreDown):
 
 
 def missing_of(migrations: Sequence[Migration], schema: Schema, where: str) -> Sequence[Migration]:
-    """Returns the migrations that a database still needs. They are none if it is newer than all,
-    and this program may use it nevertheless. Otherwise this raises SchemaTooNew, whose message
-    names the database `where`.
+    """Returns the migrations that a database still needs. There are none if its schema is newer
+    than all of them and this program may still use it. Raises SchemaTooNew if it may not. The
+    message calls the database `where`.
     """
     refuse_outdated(len(migrations), schema, where)
     return migrations[schema.version :]
@@ -130,7 +130,7 @@ def refuse_harm(migration: Migration, running: Sequence[RunningNode]) -> None:
 
 
 def may_wait(missing: Sequence[Migration]) -> bool:
-    """Returns whether a node can run before these migrations: if all of them only remove."""
+    """Returns whether a node can run before these migrations do: yes, if all only remove."""
     return all(migration.oldest_node is not None for migration in missing)
 
 

@@ -28,7 +28,7 @@ PAGE_SCOPES_MAX = 50  # Encoding so many takes some milliseconds, and commits wa
 WAITING_BYTES_MAX = 64 * 1024 * 1024
 """A worker that reads its news so slowly is cut off. It connects again and reads all scopes."""
 AGE_S = 1.0
-"""The time between two news of the documents' age."""
+"""The time between two messages about the age of the documents."""
 SAMPLE_S = 5.0
 """The time between two counts of polls, as in a node without workers."""
 

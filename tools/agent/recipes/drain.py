@@ -30,7 +30,7 @@ instances = [
 
 
 class Fleet:
-    """The operator's side: he schedules events, and sees what becomes of them."""
+    """The operator's side: it schedules events, and sees what becomes of them."""
 
     def __init__(self) -> None:
         self.control = ""

@@ -13,8 +13,8 @@ import time
 from pathlib import Path
 
 PATH = "/vm/db/metadata/scheduledevents?api-version=2020-07-01"
-PAUSE_S = 0.2
-PATIENCE_S = 600
+PAUSE_S = 0.2  # Often enough to meet every moment of a restart.
+PATIENCE_S = 600  # It only ends a hang; an emulated machine is slow.
 
 folder = Path(sys.argv[1])
 answered = [0, 0, 0, 0]

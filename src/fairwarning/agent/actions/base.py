@@ -54,7 +54,7 @@ class ActionHandler(Protocol):
 
 
 def settings_of(action: Action, kind: type[S]) -> S:
-    """Return the settings of the action, whose kind its handler knows."""
+    """Return the settings of the action as the type that its handler expects."""
     assert isinstance(action.settings, kind)
     return action.settings
 

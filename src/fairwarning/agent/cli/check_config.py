@@ -50,7 +50,7 @@ Examples:
 
 
 ASK_S = 10.0
-"""How long kubectl and systemctl may take to answer."""
+"""How long kubectl and systemctl may take to answer. A cluster that is away would take longer."""
 _RIGHTS = (
     ("get", "nodes"),
     ("patch", "nodes"),

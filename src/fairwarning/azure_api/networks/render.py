@@ -76,7 +76,7 @@ _REFERRING = ("loadBalancingRules", "inboundNatRules", "inboundNatPools", "outbo
 _TARGETS = ("frontendIPConfiguration", "backendAddressPool", "probe")
 _TARGET_LISTS = ("frontendIPConfigurations", "backendAddressPools")
 References = Mapping[str, Mapping[str, list[Json]]]
-"""The references to each part: by the part's id in lower case, then by the list of the rules."""
+"""The rules that refer to each part: by the part's id in lower case, then by the kind of rule."""
 
 
 def default_security_rules() -> list[Json]:

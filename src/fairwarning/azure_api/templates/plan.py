@@ -33,7 +33,7 @@ from fairwarning.azure_api.templates.values import Kind, Value, kind_of, type_na
 Read = Mapping[str, Json]
 """The existing resources that were read, by id in lower case."""
 _START = "#/definitions/"
-_STEPS_MAX = 20
+_STEPS_MAX = 20  # Definitions that refer to each other in a circle end here.
 
 
 class PlannedValue(NamedTuple):

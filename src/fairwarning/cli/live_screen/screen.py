@@ -1,4 +1,4 @@
-"""The state of the live screen, and the lines that show it at a time and in a size, without I/O."""
+"""This module has the state of the live screen, and makes the lines that show it. It has no I/O."""
 
 from collections.abc import Sequence
 from datetime import datetime

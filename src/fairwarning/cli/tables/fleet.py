@@ -13,7 +13,7 @@ Json = dict[str, Any]
 
 CHANGES_SHOWN_MAX = 500  # More than anybody reads.
 ADDITIONS_SHOWN = 20
-"""How many additions are shown if there are more changes than `CHANGES_SHOWN_MAX`."""
+"""How many additions are shown, as examples, if there are more than `CHANGES_SHOWN_MAX` changes."""
 
 _SCOPES = (
     Column("SCOPE"),

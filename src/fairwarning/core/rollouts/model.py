@@ -140,11 +140,11 @@ class Rest(Struct, frozen=True, kw_only=True):
     next: int = 0
     """The first part that was never opened."""
     waiting: int = 0
-    """How many steps the parts have that were never opened."""
+    """How many steps are in parts that were never opened."""
     closed: Mapping[StepPhase, int] = {}
     """How many steps of closed parts are in each phase."""
     open: Mapping[StepPhase, int] = {}
-    """The same of the open parts, when the rollout was stored."""
+    """How many steps of open parts were in each phase when the rollout was stored."""
 
 
 class Rollout(Struct, frozen=True, kw_only=True):
@@ -169,7 +169,7 @@ class Rollout(Struct, frozen=True, kw_only=True):
 
     @property
     def counts(self) -> dict[StepPhase, int]:
-        """How many steps are in each phase, of all steps."""
+        """How many of all steps are in each phase."""
         if self.rest is None:
             return dict(Counter(step.phase for step in self.steps))
         counts = Counter(self.rest.closed)

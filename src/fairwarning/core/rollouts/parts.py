@@ -4,7 +4,8 @@ Theory of operation. The steps of a rollout over 100,000 scopes are too many to 
 of them changes. So they are stored in parts of some scopes each, and only the steps of the open
 parts are in `Rollout.steps`. Parts are opened in order, as soon as there are places for more scopes
 than the open parts have. A part is closed when all its scopes are done and have had their pause.
-All that `advance` decides depends on open parts only, so it decides the same as if it saw all.
+All that `advance` decides depends on open parts only, so it decides the same as if it saw all
+parts.
 """
 
 from collections import Counter
@@ -25,9 +26,9 @@ from fairwarning.core.rollouts.model import (
 WHOLE_STEPS_MAX = 1_000  # A rollout of so many steps is one record, which is quick to handle.
 WHOLE_INSTANCES_MAX = 5_000
 """A rollout with more instances is divided too. Each change writes a record with all its names."""
-PART_STEPS_MAX = 100
+PART_STEPS_MAX = 100  # Few enough to be decoded and written quickly.
 PART_INSTANCES_MAX = 500
-"""A part ends after so many instances, so that it is quick to decode."""
+"""A part ends after this many instances, so that it is quick to decode."""
 
 
 class Divider:
@@ -76,7 +77,9 @@ def with_part(rollout: Rollout, steps: Steps) -> Rollout:
 
 
 def without_finished(rollout: Rollout, parts: Sequence[tuple[int, Steps]], now: Instant) -> Rollout:
-    """Return the rollout without the open parts that are over. `parts` are the open parts."""
+    """Close the parts whose steps are all over, and return the rollout without them. `parts` has
+    the number and the steps of each open part.
+    """
     rest = rollout.rest
     if rest is None or rollout.is_finished:
         return rollout
@@ -102,7 +105,9 @@ def _is_over(rollout: Rollout, steps: Steps, now: Instant) -> bool:
 
 
 def in_parts(rollout: Rollout, sizes: Sequence[int]) -> list[Steps]:
-    """Return the steps of each open part. `sizes` says how many each has, which never changes."""
+    """Return the steps of each open part. `sizes` has the number of steps of each, which never
+    changes.
+    """
     found: list[Steps] = []
     at = 0
     for size in sizes:
@@ -112,7 +117,7 @@ def in_parts(rollout: Rollout, sizes: Sequence[int]) -> list[Steps]:
 
 
 def with_counts(rollout: Rollout) -> Rollout:
-    """Return the rollout with the phases of its open steps counted, for readers without them."""
+    """Return the rollout with its open steps counted by phase, for readers that don't load them."""
     if rollout.rest is None:
         return rollout
     count = dict(Counter(step.phase for step in rollout.steps))

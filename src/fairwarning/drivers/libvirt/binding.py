@@ -21,7 +21,7 @@ from fairwarning.engine.protocols import DriverFailed
 
 KEEPALIVE_S = 5
 KEEPALIVES_MAX = 3
-"""A connection is closed if so many keepalives get no answer."""
+"""A connection is closed if this many keepalives get no answer. One may be lost."""
 AGENT_S = 3
 """How long a guest agent may take to answer a question."""
 T = TypeVar("T")

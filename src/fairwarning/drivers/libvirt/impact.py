@@ -92,7 +92,9 @@ class Impact:
                 raise
 
     async def becomes(self, is_so: Callable[[Domain], bool], within_s: float) -> bool:
-        """Look at the domain until `is_so` or the time is over, and return which it was."""
+        """Look at the domain until `is_so` is true or the time is over. Return whether it became
+        true.
+        """
         ends_ms = self.clock.steady_ms() + round(within_s * 1000)
         while not is_so(await self.look()):
             left_ms = ends_ms - self.clock.steady_ms()

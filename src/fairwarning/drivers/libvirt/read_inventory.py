@@ -26,7 +26,7 @@ def _guests(connection: Any) -> list[Guest]:
 
 
 def _addresses(domain: Any) -> tuple[str, ...]:
-    """Returns what the first source knows that knows anything. A domain that is off has none."""
+    """Returns the addresses of the first source that has any. A domain that is off has none."""
     if not domain.isActive():
         return ()
     for source in SOURCES:

@@ -11,7 +11,9 @@ POLLS_GO_ON = "polls go on"
 WRITES_COME_BACK = "writes come back"
 
 _BACK_S_MAX = 60.0
-"""The time may be long, because the machine may be busy. The figures have the real one."""
+"""How soon a write must succeed after a fault. This is long, because the machine may be busy; the
+figures have the real time.
+"""
 
 
 class PollFailures(NamedTuple):
@@ -107,7 +109,7 @@ def check_polls_go_on(evidence: Evidence) -> Iterator[Finding]:
 
 
 def check_writes_come_back(evidence: Evidence) -> Iterator[Finding]:
-    """Checks that somebody was answered with success soon after each fault."""
+    """Checks that a request or an approval succeeded soon after each fault."""
     records = evidence.records
     answers: list[Request | Approval] = [*records.requests, *records.approvals]
     done_s = [

@@ -1,7 +1,7 @@
 """The routes of the fleet: read, plan, declare and delete scopes and instances."""
 
 from collections.abc import Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from fairwarning.common.loop_slices import map_in_slices
 from fairwarning.core.model import EventId, Scope, ScopeId
@@ -20,6 +20,7 @@ from fairwarning.operator_api.fleet_plans import (
     refuse_wish,
     scopes_in,
     steps_in,
+    wish_of,
 )
 from fairwarning.operator_api.fleet_stream import stream_plan, stream_replacement
 from fairwarning.operator_api.problems import Problem
@@ -77,13 +78,13 @@ async def plan_fleet(
 async def replace_fleet(
     control: Control, call: Call[schemas.RemoveQuery, Document]
 ) -> schemas.FleetPlan:
-    return await _carry_out(control, call, _wish(control, call, call.body, prune=True))
+    return await _carry_out(control, call, wish_of(control, call, call.body, prune=True))
 
 
 async def update_fleet(
     control: Control, call: Call[schemas.DeclareQuery, Document]
 ) -> schemas.FleetPlan:
-    wish = _wish(control, call, call.body, prune=False)._replace(creates_only=call.query.create)
+    wish = wish_of(control, call, call.body, prune=False)._replace(creates_only=call.query.create)
     return await _carry_out(control, call, wish)
 
 
@@ -139,20 +140,6 @@ async def _search(control: Control, text: str, after: ScopeId, limit: int) -> li
     return found
 
 
-def _wish(control: Control, call: Call[Q, Any], document: Document, *, prune: bool) -> Wish:
-    query = call.query
-    return Wish(
-        document=document,
-        prune=prune,
-        caller=call.caller,
-        drivers=control.drivers,
-        without_notice=query.without_notice,
-        force=query.force,
-        confirm=query.confirm,
-        has_reason=bool(call.why),
-    )
-
-
 async def _carry_out(control: Control, call: Call[Q, Document], wish: Wish) -> schemas.FleetPlan:
     prepared = await prepare(control, wish)
     terminates = await carry_out(
@@ -169,7 +156,7 @@ async def _carry_out(control: Control, call: Call[Q, Document], wish: Wish) -> s
 async def _delete(
     control: Control, call: Call[Q, None], scopes: Sequence[Scope], found: Plan
 ) -> schemas.FleetPlan:
-    wish = _wish(control, call, Document(b"", is_toml=False), prune=False)
+    wish = wish_of(control, call, Document(b"", is_toml=False), prune=False)
     refuse_wish(wish, found, scopes)
     terminates = await apply(control.engine, found, force=wish.force, by=call.by, why=call.why)
     return _to_schema(_prepared(found), terminates)

@@ -19,14 +19,14 @@ _log = logging.getLogger(__name__)
 
 class CommitPoll:
     def __init__(self, database: Database, listeners: Listeners, is_deaf: asyncio.Event) -> None:
-        """It polls only while `is_deaf` is set."""
+        """The journal is polled only while `is_deaf` is set."""
         self._database = database
         self._listeners = listeners
         self._is_deaf = is_deaf
         self._from_xid: int | None = None
         """The lowest transaction number that may still commit, or None before the first look."""
         self._seen: set[tuple[int, int]] = set()
-        """The entries from that number on which listeners have been told of."""
+        """The entries of transactions from `_from_xid` on that listeners know already."""
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -53,7 +53,9 @@ class CommitPoll:
                 await asyncio.sleep(OUTAGE_PAUSE_S)
 
     async def look(self) -> None:
-        """Tells the listeners of each commit since the last look. The first look only begins."""
+        """Tells the listeners of each commit since the last look. The first look only finds out
+        where to begin.
+        """
         statements = [Statement("journal_end", {})]
         if self._from_xid is not None:
             statements.append(Statement("commits", {"from_xid": self._from_xid}))

@@ -154,7 +154,7 @@ class Database:
         self._prepare = prepare
         self._free: list[Connection] = []
         self._valid_from_s = float("-inf")
-        """Connections that were opened before are not used again."""
+        """Connections that were opened before this time are not used again."""
         self._places = asyncio.Semaphore(connections_max)
         self._is_outdated = False
 
@@ -240,7 +240,9 @@ class Database:
         return connection.is_pooled and age_s > POOLED_S_MAX
 
     async def _leave_server(self) -> None:
-        """Uses no connection again that is open now, because the server is no primary."""
+        """Stops using the connections that are open now, because the server is no longer the
+        primary.
+        """
         self._valid_from_s = asyncio.get_running_loop().time()
         await self.close()
 

@@ -15,10 +15,10 @@ from fairwarning.stores.postgres.database import Database, run
 from fairwarning.stores.postgres.signals import end
 from fairwarning.stores.statements import Statement
 
-LOOK_EVERY_S = 2.0
+LOOK_EVERY_S = 2.0  # Soon enough to notice a delay of WARN_S.
 WARN_S = 5.0
-"""A delay that is longer than this is logged."""
-WARN_AGAIN_S = 60.0
+"""A delay that is longer than this is logged. Our own transactions last milliseconds."""
+WARN_AGAIN_S = 60.0  # More lines would hide others.
 _log = logging.getLogger(__name__)
 
 

@@ -38,10 +38,10 @@ from fairwarning.stores.statements import Statement, migration_records
 LOCK_WAIT_MS = 500
 """How long writers may have to wait behind a migration that waits for the lock of a table."""
 TRY_AGAIN_S = 1.0  # Longer than LOCK_WAIT_MS, so that writers get most of the time.
-OTHER_MIGRATOR_S = 0.1
+OTHER_MIGRATOR_S = 0.1  # Most migrations of others are over at once.
 TRY_S_MAX = 60.0
-"""How long a migration is tried if locks are not free."""
-PROGRESS_S = 5.0
+"""How long a migration is tried if locks are not free. Then a person must see what holds them."""
+PROGRESS_S = 5.0  # A person begins to wonder after this time.
 
 
 async def migrate(

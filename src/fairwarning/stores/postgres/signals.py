@@ -33,7 +33,7 @@ from fairwarning.stores.postgres.errors import diagnose
 from fairwarning.stores.statements import Statement
 
 POLL_S = 0.2
-"""How often the journal is polled while no signals arrive."""
+"""How often the journal is polled while no signals arrive: soon, and still cheap for the server."""
 PAYLOAD_BYTES_MAX = 7_999
 """The longest payload of NOTIFY that PostgreSQL accepts."""
 PAUSE_S_MIN = 0.1  # A connection that broke is mostly there again at once.
@@ -43,7 +43,7 @@ LAST_SEND_S_MAX = 1.0
 """How long `close` may take to send the signals that still wait."""
 HEARD_S_MAX = 5.0
 """How long a test signal may take. A quick server needs milliseconds, but a machine may be busy."""
-TEST_EVERY_S = 30.0
+TEST_EVERY_S = 30.0  # Signals seldom stop, so a test now and then is enough.
 CANCEL_AGAIN_S = 0.1  # Long enough for a task to end after the first cancellation.
 
 _log = logging.getLogger(__name__)
@@ -64,7 +64,8 @@ class Signals:
         self._is_new = asyncio.Event()
         """Set when there is a new connection to receive signals on."""
         self.is_deaf = asyncio.Event()
-        """Set while it is not known that signals of other nodes arrive."""
+        """Set until a test shows that signals arrive, and again after a test shows that they don't.
+        """
         self.is_deaf.set()
         self.trouble = ""
         """Why no signals arrive, in words, if a test has shown it."""

@@ -100,7 +100,7 @@ class PostgresStore(SqlStore):
 
         `direct_dsn` leads to the same database without a pooler, which LISTEN needs. `node` is the
         name under which others see this node. Without it, they don't see it. A connection that is
-        silent for `silent_s` is given up; None means later (`database.py`).
+        silent for `silent_s` is given up; None sets no such limit.
         """
         super().__init__()
         self._node = node

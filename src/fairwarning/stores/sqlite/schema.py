@@ -24,7 +24,7 @@ from fairwarning.stores.sqlite import backup
 from fairwarning.stores.sqlite.connection import QUERIES, connect
 from fairwarning.stores.statements import migration_records
 
-PROGRESS_S = 5.0
+PROGRESS_S = 5.0  # A person begins to wonder after this time.
 _STEPS_BETWEEN_LOOKS = 100_000  # Some milliseconds of work of SQLite's virtual machine.
 
 

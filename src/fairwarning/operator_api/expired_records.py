@@ -17,7 +17,7 @@ PAGE_RECORDS_MAX = 500  # Reading so few at once does not hold up polls.
 _log = logging.getLogger(__name__)
 
 
-class Housekeeping:
+class RecordCleanup:
     """Runs every hour of the wall clock, because a virtual clock may jump by years at once."""
 
     def __init__(self, store: Store, wall: Clock) -> None:
@@ -26,7 +26,7 @@ class Housekeeping:
         self._running: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        self._running = asyncio.create_task(self._run(), name="housekeeping")
+        self._running = asyncio.create_task(self._run(), name="cleanup of records")
 
     async def stop(self) -> None:
         if self._running is not None:
@@ -39,10 +39,10 @@ class Housekeeping:
                 await delete_old_keys(self._store, self._wall.now())
                 await delete_old_operations(self._store, self._wall)
             except StoreDown as outage:
-                _log.info("housekeeping waits for the store: %s", outage)
+                _log.info("the removal of expired records waits for the store: %s", outage)
             except Exception:
                 # A record that cannot be read must not end it: the others would never be removed.
-                _log.exception("housekeeping stumbled and goes on")
+                _log.exception("the removal of expired records stumbled and goes on")
             await asyncio.sleep(PAUSE_S)
 
 

@@ -1,4 +1,4 @@
-"""The values of options of `serve`, and what is wrong with those that are refused."""
+"""This module converts the values of the options of `serve`, and says why it refuses one."""
 
 from urllib.parse import urlsplit
 

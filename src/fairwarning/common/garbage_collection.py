@@ -1,4 +1,4 @@
-"""Keeps garbage collection from delaying polls.
+"""This module keeps garbage collection from delaying polls, and from slowing down a start.
 
 A full collection visits every object. With 10,000 instances that takes 100 ms, and no poll is
 answered during this time. A fleet has no reference cycles, so it is freed without collections.
@@ -9,6 +9,8 @@ all objects again.
 
 import gc
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 LONG_S = 0.02  # A poll that waits longer for its answer is noticed.
@@ -49,3 +51,19 @@ class ShortCollections:
             gc.freeze()
             if self._is_whole:
                 self._frozen_max = 2 * gc.get_freeze_count()
+
+
+@contextmanager
+def paused_collections() -> Iterator[None]:
+    """Make no collections in the `with` block.
+
+    A collection visits all objects, and the more there are, the longer it takes. Loading a fleet
+    of 100,000 instances would spend half of its time on collections that free nothing.
+    """
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()

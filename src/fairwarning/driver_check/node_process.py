@@ -1,7 +1,7 @@
-"""The process that holds the driver during a check. It can be killed in any gap of the driver.
+"""This process runs the driver during a check. It can be killed in any gap of the driver.
 
-It reads requests from its standard input, and ends with it. A gap is a place where the driver's
-coroutine gives control away: there, and only there, other work of a server goes on.
+It reads requests from its standard input until that ends. A gap is a place where the driver's
+coroutine waits for something. Only there can other work of a server run.
 """
 
 import asyncio
@@ -18,13 +18,15 @@ from fairwarning.drivers import Driver, plugins
 from fairwarning.engine.clocks import SystemClock
 from fairwarning.engine.protocols import Alarm, DriverFailed, Found, LeaseLost
 
-LINE_BYTES_MAX = 1 << 20
+LINE_BYTES_MAX = 1 << 20  # asyncio's own limit is too short for an order of many instances.
 READY = b"ready\n"
 """The first line that a node prints, before its replies."""
 
 
 class HeldLease:
-    """A lease that always holds, so that only the attempt's number says that a call is late."""
+    """A lease that always holds, so the driver can tell only by the attempt's number that a call is
+    late.
+    """
 
     async def confirm(self, alarm: Alarm) -> None:
         return

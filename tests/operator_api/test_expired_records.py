@@ -9,8 +9,8 @@ import pytest
 from fairwarning.core.instants import DAY_MS, later
 from fairwarning.core.model import ENGINE
 from fairwarning.engine.clocks import SystemClock, VirtualClock
-from fairwarning.operator_api import housekeeping
-from fairwarning.operator_api.housekeeping import Housekeeping, delete_old_keys
+from fairwarning.operator_api import expired_records
+from fairwarning.operator_api.expired_records import RecordCleanup, delete_old_keys
 from fairwarning.operator_api.idempotency import KIND, Kept
 from fairwarning.stores.memory import MemoryStore
 from tests.operator_api.rig import Rig
@@ -75,39 +75,39 @@ async def test_a_large_answer_is_not_kept_and_what_it_tells_of_is_not_done_again
 
 
 async def test_old_keys_are_forgotten_after_an_outage_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(housekeeping, "PAUSE_S", 0)
+    monkeypatch.setattr(expired_records, "PAUSE_S", 0)
     wall = VirtualClock()
     store = MemoryStore(wall)
     kept = Kept(asked="", seed="", began_ms=wall.now())
     await store.keep(KIND, "old", msgspec.json.encode(kept).decode(), by=ENGINE)
     wall.step(2 * DAY_MS)
     flaky = Flaky(store)
-    keeping = Housekeeping(flaky.store, wall)
+    cleanup = RecordCleanup(flaky.store, wall)
     with flaky.failing(range(3)):
-        keeping.start()
+        cleanup.start()
         async with asyncio.timeout(HANG_S):
             while await store.record(KIND, "old") is not None:  # noqa: ASYNC110 (no time passes)
                 await asyncio.sleep(0)
-    await keeping.stop()
+    await cleanup.stop()
     assert len(flaky.calls) > 3
 
 
-async def test_a_record_that_cannot_be_read_does_not_end_the_housekeeping(
+async def test_a_record_that_cannot_be_read_does_not_end_the_cleanup(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(housekeeping, "PAUSE_S", 0)
+    monkeypatch.setattr(expired_records, "PAUSE_S", 0)
     wall = VirtualClock()
     store = MemoryStore(wall)
     kept = Kept(asked="", seed="", began_ms=wall.now())
     await store.keep(KIND, "a", "of a newer version", by=ENGINE)
     await store.keep(KIND, "b", msgspec.json.encode(kept).decode(), by=ENGINE)
     wall.step(2 * DAY_MS)
-    keeping = Housekeeping(store, wall)
-    keeping.start()
+    cleanup = RecordCleanup(store, wall)
+    cleanup.start()
     async with asyncio.timeout(HANG_S):
         while "stumbled and goes on" not in caplog.text:  # noqa: ASYNC110 (no time passes)
             await asyncio.sleep(0)
         await store.drop(KIND, "a", by=ENGINE)
         while await store.record(KIND, "b") is not None:  # noqa: ASYNC110 (no time passes)
             await asyncio.sleep(0)
-    await keeping.stop()
+    await cleanup.stop()

@@ -1,5 +1,6 @@
 """The lines of a streamed fleet become one plan, and a broken answer says how much is done."""
 
+import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, cast
@@ -7,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from fairwarning.cli.api_client import Api
-from fairwarning.cli.fleet_exchange import PART_BYTES, send_fleet
+from fairwarning.cli.fleet_upload import PART_BYTES, Progress, send_fleet
 from fairwarning.common.command_errors import Disconnected, Problem
 
 PLAN = {"step": "plan", "scopes": 3, "kept": ["a"], "warnings": ["w"]}
@@ -75,3 +76,33 @@ def test_an_answer_that_breaks_off_says_how_much_is_done(end: BaseException | No
 def test_an_answer_that_breaks_off_before_any_change_says_where_to_look() -> None:
     with pytest.raises(Problem, match="fairwarning history"):
         sent(Server(PLAN, Disconnected("reset")))
+
+
+def shown(capsys: pytest.CaptureFixture[str], times: list[float]) -> str:
+    """What is written if these are the times of the begin and of each report."""
+    clock = iter(times)
+    with Progress(lambda: next(clock)) as progress:
+        for number in range(1, len(times)):
+            progress.show(f"{number} done")
+    out, err = capsys.readouterr()
+    assert not out
+    return err
+
+
+def test_a_terminal_shows_one_line_that_is_cleared(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    said = shown(capsys, [0, 0.1, 0.6, 0.65, 0.8])
+    assert said == "\r\x1b[K2 done\r\x1b[K4 done\r\x1b[K"
+
+
+def test_a_log_gets_a_line_from_time_to_time(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: False)
+    assert shown(capsys, [0, 5, 11, 12, 22]) == "2 done\n4 done\n"
+
+
+def test_a_short_command_shows_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    assert shown(capsys, [0, 0.1, 0.2]) == ""

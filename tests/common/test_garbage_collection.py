@@ -1,4 +1,4 @@
-"""Full collections of garbage stay short, and nothing is lost for good by that."""
+"""Full collections of garbage stay short and lose nothing for good, and a block can pause them."""
 
 import gc
 import weakref
@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from fairwarning.cli import garbage
-from fairwarning.cli.garbage import ShortCollections
+from fairwarning.common import garbage_collection
+from fairwarning.common.garbage_collection import ShortCollections, paused_collections
 
 
 class Knot:
@@ -34,7 +34,7 @@ def test_what_a_long_collection_looked_at_is_not_looked_at_again(
     kept = [Knot() for _ in range(1_000)]
     gc.collect()
     assert gc.get_freeze_count() <= before, "a short one is looked at again"
-    monkeypatch.setattr(garbage, "LONG_S", 0.0)
+    monkeypatch.setattr(garbage_collection, "LONG_S", 0.0)
     gc.collect()
     assert gc.get_freeze_count() >= before + len(kept)
 
@@ -42,7 +42,7 @@ def test_what_a_long_collection_looked_at_is_not_looked_at_again(
 def test_once_there_is_twice_as_much_all_is_looked_at_again(
     monkeypatch: pytest.MonkeyPatch, collections: ShortCollections
 ) -> None:
-    monkeypatch.setattr(garbage, "LONG_S", 0.0)
+    monkeypatch.setattr(garbage_collection, "LONG_S", 0.0)
     knot = Knot()
     gone = weakref.ref(knot)
     gc.collect()
@@ -52,3 +52,25 @@ def test_once_there_is_twice_as_much_all_is_looked_at_again(
     monkeypatch.setattr(collections, "_frozen_max", 0)
     gc.collect()
     assert gone() is None
+
+
+def test_nothing_is_collected_in_the_block_and_the_collector_resumes() -> None:
+    with paused_collections():
+        assert not gc.isenabled()
+    assert gc.isenabled()
+
+
+def test_the_collector_resumes_after_a_failure() -> None:
+    with pytest.raises(ValueError, match="broke"), paused_collections():
+        raise ValueError("broke")
+    assert gc.isenabled()
+
+
+def test_a_collector_that_was_off_stays_off() -> None:
+    gc.disable()
+    try:
+        with paused_collections():
+            pass
+        assert not gc.isenabled()
+    finally:
+        gc.enable()

@@ -1,7 +1,7 @@
-"""This module remembers the keys of a driver in files. All nodes must share their folder.
+"""This module records in files which impacts were begun, by their keys. All nodes share the folder.
 
 A driver needs it only if its hypervisor cannot remember a key itself. The folder's file system must
-know locks; NFS 4 does.
+support locks, as NFS 4 does.
 """
 
 import fcntl
@@ -37,10 +37,11 @@ class KeyFiles:
 
     @contextmanager
     def of(self, order: Order) -> Iterator[KeyRecord]:
-        """Opens the record of an order's key, which nobody else has open at the same time.
+        """Opens the record of an order's key. Nobody else can open it at the same time.
 
-        The attempt is remembered at once, and changes if the block raises nothing. Don't await
-        anything in the block: it would keep the event loop from opening the record elsewhere.
+        The number of the attempt is stored at once, and other changes at the end of the block if it
+        raises nothing. Do not await anything in the block: another task that opens the record would
+        block the event loop.
         """
         path = self._folder / f"{order.key}.json"
         try:
