@@ -74,6 +74,14 @@ async def test_a_program_that_fails_is_a_failure_with_its_output(tmp_path: Path)
     assert result == HookResult(is_done=False, result="exit code 1", output="no route")
 
 
+async def test_a_program_that_a_signal_ends_is_a_failure_that_names_the_signal(
+    tmp_path: Path,
+) -> None:
+    words = written(tmp_path, "os.kill(os.getpid(), signal.SIGKILL)\n")
+    result = await run(Hook(run=words))
+    assert result == HookResult(is_done=False, result="the program was ended by signal 9")
+
+
 async def test_a_program_that_is_too_slow_is_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,5 +1,6 @@
 """The memory of keys in files: attempts only grow, changes are kept whole or not at all."""
 
+import fcntl
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,16 @@ def test_a_lower_attempt_is_refused_and_changes_nothing(tmp_path: Path) -> None:
         key.refuse_lower(1)
     with KeyFiles(tmp_path).of(order({})) as key:
         assert key.attempt == 2
+
+
+def test_a_record_is_open_only_once_at_a_time(tmp_path: Path) -> None:
+    """Two nodes would otherwise both find the key unknown, and both act."""
+    with KeyFiles(tmp_path).of(order({})):
+        (path,) = tmp_path.glob("*.lock")
+        with path.open() as other, pytest.raises(BlockingIOError):
+            fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    with path.open() as other:
+        fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def test_a_block_that_fails_changes_only_the_attempt(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 import asyncio
 import dataclasses
 
-from fairwarning.core.commands import Release, ReportDone
+from fairwarning.core.commands import Release, ReportDone, Tick
 from fairwarning.core.hooks import Hook, Hooks, OnFailure
 from fairwarning.core.instants import MINUTE_MS, SECOND_MS
 from fairwarning.core.limits import Timing
@@ -14,6 +14,7 @@ from fairwarning.engine.service import Engine, Rules
 from tests.core.builders import E1
 from tests.engine.harness import ME, TEST_WEB, kill
 from tests.engine.late_rig import LEASE_MS, LateRig, RecordingDriver, approve, run_all
+from tests.support.patience import HANG_S
 
 OFF, FLUSH = Hook(run=("off",), on_failure=OnFailure.GO_ON), Hook(run=("flush",))
 ON = Hook(run=("on",))
@@ -240,6 +241,27 @@ async def test_a_result_waits_for_a_store_that_is_away_or_loses_its_answer() -> 
     assert rig.hooks.told == ALL
     assert len(await rig.finished()) == 3
     assert rig.calls.begun == [(E1, 1)]
+    assert await rig.phase(scope.id, E1) is Phase.COMPLETED
+    await engine.stop()
+
+
+async def test_a_result_that_waited_until_the_next_attempt_counts_in_that_one() -> None:
+    """The lease ran out while the store was away, and the same node got the work again."""
+    rig = HookRig()
+    rig.hooks.held = "flush"
+    engine, scope = await rig.begin()
+    rig.late_store.is_down = True
+    rig.hooks.gate.set()
+    await rig.clock.advance(2 * LEASE_MS)
+    rig.late_store.is_down = False
+    await engine.submit(scope.id, Tick(), by=ME)
+    async with asyncio.timeout(HANG_S):
+        await rig.clock.advance(2 * SECOND_MS)
+    finished = [(each.attempt, each.number) for each in await rig.finished()]
+    assert finished == [(1, 1), (2, 2), (2, 1)]
+    assert rig.hooks.told[:2] == ALL[:2]
+    assert len(rig.hooks.told) == 3
+    assert len(rig.calls.begun) == 1
     assert await rig.phase(scope.id, E1) is Phase.COMPLETED
     await engine.stop()
 

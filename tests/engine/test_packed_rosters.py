@@ -39,6 +39,14 @@ def test_an_instance_that_is_deleted_or_unknown_is_not_found() -> None:
     assert rosters.find(SET.id, InstanceName("workers_1")) is None
 
 
+def test_a_scope_that_is_removed_and_put_again_unchanged_is_found() -> None:
+    rosters, name = PackedRosters(), InstanceName("workers_1")
+    rosters.put(SET.id, SET.roster)
+    rosters.remove(SET.id)
+    rosters.put(SET.id, SET.roster)
+    assert rosters.find(SET.id, name) is not None
+
+
 def test_a_changed_roster_is_packed_again_and_old_ones_are_not_remembered() -> None:
     rosters, name = PackedRosters(), InstanceName("vm")
     for number in range(packed_rosters.RECENT_MAX + 2):

@@ -123,6 +123,18 @@ def test_instances_that_are_gone_drop_out_and_an_empty_domain_is_skipped() -> No
     assert made.rollout.phase is RolloutPhase.COMPLETED
 
 
+def test_an_instance_that_is_moved_to_another_domain_drops_out_of_its_step() -> None:
+    made = world()
+    (scope_id,) = made.scopes
+    roster = made.scopes[scope_id].roster
+    moved = replace(roster.instances[names("s0-3")[0]], update_domain=0)
+    instances = {**roster.instances, moved.name: moved}
+    made.do(scope_id, Declare(roster=replace(roster, instances=instances)))
+    made.run_to_end()
+    assert phases(made) == ["completed", "completed"]
+    assert made.rollout.steps[1].instances == names("s0-1")
+
+
 def test_a_domain_whose_instances_all_go_while_it_is_announced_is_skipped() -> None:
     made = world()
     (scope_id,) = made.scopes

@@ -12,7 +12,7 @@ from fairwarning.core.model import EventType, EvictionPolicy, OperationKind
 from fairwarning.drivers.libvirt import driver as driver_module
 from fairwarning.drivers.libvirt import settings as settings_module
 from fairwarning.drivers.libvirt.driver import LibvirtDriver
-from fairwarning.drivers.libvirt.host import Ask, Disk, State
+from fairwarning.drivers.libvirt.host import Ask, Disk, Domain, State
 from fairwarning.drivers.libvirt.records import KEPT_MAX, Record, Step
 from fairwarning.engine.clocks import VirtualClock
 from fairwarning.engine.protocols import DriverFailed, Found, Order
@@ -84,6 +84,27 @@ async def test_a_frozen_domain_goes_on_when_its_time_is_over(host: FakeHost) -> 
     assert await found(asked) is Found.DONE
     await do(asked)
     assert host.calls == ["suspend", "resume"]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "expected"),
+    [
+        (Step.DONE, Step.DONE, Found.DONE),
+        (Step.DONE, Step.SEEN, Found.RUNNING),
+        (Step.SEEN, Step.ACTED, Found.RUNNING),
+        (Step.SEEN, Step.SEEN, Found.UNKNOWN),
+    ],
+)
+async def test_an_impact_on_two_domains_is_done_when_both_are(
+    first: Step, second: Step, expected: Found, hosts: dict[str, FakeHost]
+) -> None:
+    asked = order(BOTH)
+    instances = tuple(replace(each, handle="") for each in asked.instances)
+    one, two = hosts.values()
+    two.domain = Domain(uuid=UUID[:-1] + "2", name="web-1", state=State.RUNNING, run_id=1)
+    for host, step in ((one, first), (two, second)):
+        host.change(records={asked.key: Record(key=asked.key, attempt=1, step=step)})
+    assert await found(replace(asked, instances=instances)) is expected
 
 
 async def test_another_node_resumes_what_a_dead_one_has_frozen(host: FakeHost) -> None:

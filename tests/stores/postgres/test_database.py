@@ -144,6 +144,40 @@ async def test_a_host_that_is_not_there_is_passed_over(postgres_dsn: str) -> Non
         await PostgresStore(both_wrong).open()
 
 
+async def test_the_last_primary_is_asked_first(
+    postgres_dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The host before it may be so dead that each attempt lasts until the time limit."""
+    folder = str(conninfo_to_dict(postgres_dsn)["host"])
+    several = conninfo_of(postgres_dsn.replace(folder, f"/dead,{folder}"))
+    asked: list[str] = []
+    really_connect = database._connect_to
+
+    async def connect_to(conninfo: str, limits: str) -> database.Connection:
+        asked.append(str(conninfo_to_dict(conninfo)["host"]))
+        return await really_connect(conninfo, limits)
+
+    monkeypatch.setattr(database, "_connect_to", connect_to)
+    for _ in range(2):
+        async with await connect(several, "limit_session"):
+            pass
+    assert asked == ["/dead", folder, folder]
+
+
+async def test_a_connection_that_the_server_has_closed_meanwhile_is_not_lent(
+    postgres_dsn: str,
+) -> None:
+    pool = Database(conninfo_of(postgres_dsn), 1, continue_journal)
+    async with pool.connection() as first:
+        pid = first.info.backend_pid
+    async with stranger(postgres_dsn) as other:
+        await other.execute("SELECT pg_terminate_backend(%s, 60000)", pid)
+    async with pool.connection() as later:
+        assert later is not first
+        await later.execute(b"SELECT 1")
+    await pool.close()
+
+
 async def test_a_standby_is_passed_over(postgres_dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(QUERIES, "backend", b"SELECT pg_backend_pid(), true")
     with pytest.raises(StoreDown, match="is the primary"):

@@ -39,6 +39,12 @@ async def test_who_holds_the_feed_back_is_named(
         await watch.look()
         assert store.condition.warnings == ()
         assert "no longer" in caplog.messages[1]
+        await other.execute("BEGIN")
+        await other.execute("SELECT pg_current_xact_id()")
+        await declare(store, web("db"))
+        while not watch.delay_s:
+            await watch.look()
+        assert "held back" in caplog.messages[2], "the next delay is said at once"
 
 
 def test_what_is_not_known_is_left_out() -> None:
