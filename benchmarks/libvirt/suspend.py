@@ -57,7 +57,7 @@ async def _watch_loop(pauses_s: list[float]) -> None:
 async def measure(uri: str, rounds: int) -> tuple[list[float], list[float]]:
     """Returns the seconds from approval to suspension, and those that the loop was late."""
     host = LibvirtHost(uri, HANG_S)
-    took_s, pauses_s = [], []
+    pauses_s: list[float] = []
     with tempfile.TemporaryDirectory() as folder:
         store = f"sqlite:///{Path(folder, 'fleet.db')}"
         async with (
@@ -72,8 +72,7 @@ async def measure(uri: str, rounds: int) -> tuple[list[float], list[float]]:
             machine = VirtualMachine(name=VM, addresses=("127.0.0.1",), handle=name, place=place)
             await node.engine.declare([machine], by=ME)
             watching = asyncio.create_task(_watch_loop(pauses_s))
-            for _ in range(rounds):
-                took_s.append(await _freeze(node, client, suspensions))
+            took_s = [await _freeze(node, client, suspensions) for _ in range(rounds)]
             watching.cancel()
     return took_s, pauses_s
 

@@ -73,7 +73,10 @@ def run_on_new_machine(module: str, *arguments: str) -> int:
             return 1
         reaper = [sys.executable, "-m", "tools.libvirt_guests.reaper", sys.executable]
         command = [*new_machine(), *reaper, "-m", module, name, *arguments]
-        return subprocess.run(command, cwd=_ROOT, check=False).returncode  # noqa: S603
+        # Whatever else is written for a while is in this folder too, and goes with it.
+        environment = {**os.environ, "TMPDIR": name}
+        done = subprocess.run(command, cwd=_ROOT, env=environment, check=False)  # noqa: S603
+        return done.returncode
 
 
 if __name__ == "__main__":

@@ -35,7 +35,9 @@ class DomainEvents:
         return self._seen[name, kind]
 
     def _note(self, _: Any, domain: Any, event: int, detail: int, __: Any) -> None:
-        if kind := _KINDS.get((event, detail)):
+        if event == libvirt.VIR_DOMAIN_EVENT_STOPPED:
+            self._seen[domain.name(), "stopped"] += 1
+        elif kind := _KINDS.get((event, detail)):
             self._seen[domain.name(), kind] += 1
 
     def _note_restart(self, _: Any, domain: Any, __: Any) -> None:

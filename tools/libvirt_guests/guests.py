@@ -164,4 +164,4 @@ def wait_until(what: str, is_so: Callable[[], bool]) -> None:
     ends_s = time.monotonic() + HANG_S
     while not is_so():
         assert time.monotonic() < ends_s, f"not within {HANG_S:.0f} s: {what}"
-        time.sleep(0.05)
+        time.sleep(_LOOK_S)

@@ -103,13 +103,13 @@ def _add_files(tree: Path) -> None:
         (tree / folder).mkdir(parents=True, exist_ok=True)
     shutil.copy(program("busybox"), tree / "bin/busybox")
     _run([program("chroot"), str(tree), "/bin/busybox", "--install", "-s", "/bin"])
-    for name, target in (
+    for name, place in (
         ("init", "init"),
         ("shutdown", "sbin/shutdown"),
         ("poweroff-button", "etc/acpi/PWRF/00000080"),
     ):
-        shutil.copy(_GUEST / name, tree / target)
-        (tree / target).chmod(0o755)
+        shutil.copy(_GUEST / name, tree / place)
+        (tree / place).chmod(0o755)
     shutil.copy(_GUEST / "agent.toml", tree / "etc/agent.toml")
     python = tree / "usr/lib/python3.11"
     ignore = shutil.ignore_patterns("__pycache__")
