@@ -155,7 +155,9 @@ PARTS: tuple[Callable[[Lab], Iterator[str]], ...] = (
 
 def _goes_on(lab: Lab, id: str) -> None:
     """Waits until the other node has finished the event, and starts the killed one again."""
-    lab.nodes[1].wait_until_completed(id)
+    event = lab.nodes[1].wait_until_completed(id)
+    failed = [each["text"] for each in event["timeline"] if "failed" in each["text"]]
+    assert failed == [], failed
     lab.nodes[0].start()
     _undone(lab.guests["web-0"], id)
 

@@ -239,7 +239,7 @@ async def test_a_guest_that_is_booting_is_waited_for_after_a_dead_attempt(host: 
     async def boot_id(domain: object) -> str:
         return next(answers, "b2")
 
-    host.boot_id = boot_id  # type: ignore[method-assign, assignment]
+    host.boot_id = boot_id  # type: ignore[method-assign]
     await do(asked)
     assert host.calls == []
 
