@@ -248,6 +248,23 @@ async def test_a_guest_that_does_not_come_up_is_a_failure(host: FakeHost) -> Non
     assert host.calls == ["agent"]
 
 
+async def test_a_guest_that_is_booting_is_waited_for_after_a_dead_attempt(host: FakeHost) -> None:
+    """Its agent answered before the restart, so it will say what became of it."""
+    asked = impact(EventType.REBOOT, attempt=2)
+    record = Record(
+        key=asked.key, attempt=1, step=Step.ACTED, run_id=1, asked="agent", boot_id="b1"
+    )
+    host.change(records={asked.key: record})
+    answers = iter(["", "", "b2"])
+
+    async def boot_id(domain: object) -> str:
+        return next(answers, "b2")
+
+    host.boot_id = boot_id  # type: ignore[method-assign]
+    await do(asked)
+    assert host.calls == []
+
+
 async def test_a_restart_that_nobody_can_have_seen_is_not_repeated(host: FakeHost) -> None:
     asked = impact(EventType.REBOOT, attempt=2)
     record = Record(key=asked.key, attempt=1, step=Step.ACTED, run_id=1, asked="acpi")

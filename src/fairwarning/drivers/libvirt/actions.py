@@ -118,7 +118,8 @@ async def _goes_on(impact: Impact) -> bool:
     if not record.asked:
         return True
     if record.boot_id:
-        boot_id = await impact.host.boot_id(domain)
+        # While the guest boots, its agent is silent. It answered before, so it will again.
+        boot_id = await _answer(impact, but_not="")
         if boot_id:
             return boot_id == record.boot_id
     raise DriverFailed(
@@ -151,16 +152,22 @@ async def _comes_up(impact: Impact) -> None:
     within_s = impact.settings.seconds["boot_time"]
     if not await impact.becomes(lambda domain: domain.state is State.RUNNING, within_s):
         raise DriverFailed(f"{impact.name} was restarted, and is {impact.domain.state.value} now")
-    if not impact.record.boot_id:
-        return
-    ends_ms = impact.clock.steady_ms() + round(within_s * 1000)
-    while await impact.host.boot_id(impact.domain) in {"", impact.record.boot_id}:
+    if impact.record.boot_id and not await _answer(impact, but_not=impact.record.boot_id):
+        raise DriverFailed(
+            f"{impact.name} was restarted, and its guest agent does not answer after {within_s:g} s"
+        )
+
+
+async def _answer(impact: Impact, *, but_not: str) -> str:
+    """Return the boot id that the guest agent names, or "" if it names none but `but_not` in the
+    time that the guest may take to come up.
+    """
+    ends_ms = impact.clock.steady_ms() + round(impact.settings.seconds["boot_time"] * 1000)
+    while (boot_id := await impact.host.boot_id(impact.domain)) in {"", but_not}:
         if impact.clock.steady_ms() >= ends_ms:
-            raise DriverFailed(
-                f"{impact.name} was restarted, and its guest agent does not answer after "
-                f"{within_s:g} s"
-            )
+            return ""
         await impact.alarm.pause(LOOK_MS)
+    return boot_id
 
 
 async def _restart_stopped(impact: Impact) -> None:

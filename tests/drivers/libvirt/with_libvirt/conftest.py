@@ -6,6 +6,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,12 @@ log_outputs = "3:stderr"
 
 @pytest.fixture(scope="session")
 def libvirtd() -> Iterator[str]:
+    with test_driver() as uri:
+        yield uri
+
+
+@contextmanager
+def test_driver() -> Iterator[str]:
     """The URI of the test driver of a libvirtd that runs for these tests, never as root."""
     folder = Path(tempfile.mkdtemp(prefix="fairwarning-libvirt-"))
     (folder / "libvirtd.conf").write_text(CONFIG.format(folder=folder))
