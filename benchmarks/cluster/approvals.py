@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from psycopg import AsyncClientCursor
 
 from benchmarks.cluster.nodes import NODES, TARGETS, cluster, new_store, postgres, row
-from benchmarks.engine.transitions import bare_postgres, ours
+from benchmarks.engine.transitions import NEWEST, bare_postgres, ours
 from benchmarks.metadata.approvals import EVENTS, fill, prepared, send_all
 from fairwarning.core.commands import Approve
 from fairwarning.core.decide import decide
@@ -34,7 +34,8 @@ from fairwarning.stores.statements import Statement
 from tests.support.postgres import PostgresServer
 
 OPENING = b";".join(
-    QUERIES[name] for name in ("begin", "enter_scope", "lock_scope", "roster", "clock")
+    QUERIES[name]
+    for name in ("begin", "check_writer", "enter_scope", "lock_scope", "roster", "clock")
 )
 Bare = tuple[ScopeId, tuple[Statement, ...]]
 
@@ -111,7 +112,7 @@ async def _run_bare(store: str, transactions: Sequence[Bare]) -> None:
         ) as connection:
             cursor = AsyncClientCursor(connection)
             for scope_id, statements in mine:
-                await cursor.execute(OPENING, {"id": scope_id})
+                await cursor.execute(OPENING, {"id": scope_id, "newest": NEWEST})
                 script = ";".join(
                     cursor.mogrify(QUERIES[each.name], each.values) for each in statements
                 )

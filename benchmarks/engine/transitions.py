@@ -19,6 +19,7 @@ from benchmarks.engine.workload import ME, bare_transactions, commands, scopes
 from fairwarning.boot import make_engine, make_store
 from fairwarning.core.model import Scope
 from fairwarning.engine.clocks import SystemClock
+from fairwarning.stores.migrations import load_migrations
 from fairwarning.stores.postgres.database import QUERIES as POSTGRES
 from fairwarning.stores.postgres.store import CONNECTIONS_MAX
 from fairwarning.stores.sqlite.connection import QUERIES as SQLITE
@@ -28,6 +29,7 @@ from tests.support.postgres import PostgresServer
 PAIRS = {1: 400, 64: 40}
 """Pairs of transactions by the number of callers: enough to make the first ones negligible."""
 ROUNDS = 9
+NEWEST = len(load_migrations("postgres"))
 
 
 async def ours(url: str, callers: int) -> float:
@@ -88,7 +90,7 @@ async def bare_postgres(url: str, callers: int) -> float:
     await store.create(fleet, by=ME)
     await store.close()
     work = [bare_transactions(scope, PAIRS[callers], clock.now()) for scope in fleet]
-    names = ("begin", "enter_scope", "lock_scope", "roster", "clock")
+    names = ("begin", "check_writer", "enter_scope", "lock_scope", "roster", "clock")
     connections = min(callers, CONNECTIONS_MAX)
 
     async def call(number: int) -> int:
@@ -100,7 +102,7 @@ async def bare_postgres(url: str, callers: int) -> float:
             for transactions in work[number::connections]:
                 for transaction in transactions:
                     opening = b";".join(POSTGRES[name] for name in names)
-                    await cursor.execute(opening, {"id": transaction.scope_id})
+                    await cursor.execute(opening, {"id": transaction.scope_id, "newest": NEWEST})
                     script = ";".join(
                         cursor.mogrify(POSTGRES[each.name], each.values)
                         for each in transaction.statements

@@ -183,12 +183,22 @@ def make_control(
 
 
 def make_control_app(
-    control: Control, *, needs_token: bool, count_polls: Callable[[], Mapping[str, int]]
+    control: Control,
+    *,
+    needs_token: bool,
+    count_polls: Callable[[], Mapping[str, int]],
+    store_s_max: float | None = None,
 ) -> App:
     def pages(dispatch: Dispatch) -> Sequence[BaseRoute]:
         return Portal(control, dispatch, ROUTES, PAGES, needs_token=needs_token).routes()
 
-    app = App(control, needs_token=needs_token, count_polls=count_polls, pages=pages)
+    app = App(
+        control,
+        needs_token=needs_token,
+        count_polls=count_polls,
+        pages=pages,
+        store_s_max=store_s_max,
+    )
     control.engine.observe(
         lambda receipt, _by, _why, took_s: app.metrics.note_commit(receipt, took_s)
     )

@@ -238,7 +238,12 @@ class Node:
         # A proxy on this machine forwards requests from other machines.
         needs_token = not is_loopback(settings.control[0]) or bool(settings.public_url)
         count_polls = _no_answers if server is None else server.count_answers
-        app = boot.make_control_app(control, needs_token=needs_token, count_polls=count_polls)
+        app = boot.make_control_app(
+            control,
+            needs_token=needs_token,
+            count_polls=count_polls,
+            store_s_max=settings.rules.store_s_max if self.store.is_shared else None,
+        )
         if isinstance(server, EngineServer):
             app.metrics.registry.register(WorkerMetrics(server))
         control_servers = [ControlServer(app, listener, settings.tls)]

@@ -183,6 +183,33 @@ async def test_a_silent_database_is_given_up_and_polls_go_on_until_they_are_too_
         assert found["phase"] in ("started", "completed")
 
 
+async def test_an_operator_does_not_wait_for_a_database_that_hangs(
+    postgres_dsn: str, tmp_path: Path
+) -> None:
+    """The database's machine acknowledges what is sent, so the kernel gives up no connection."""
+    async with (
+        proxied(postgres_dsn) as (proxy, url),
+        serving(tmp_path, url, "--store-timeout", "1s") as server,
+    ):
+        await server.ready()
+        events = f"{server.control}/api/v1/events"
+        proxy.fall_silent()
+        async with http_client() as client:
+            for answer in (
+                await client.get(events),
+                await client.post(events, json={"type": "Reboot", "targets": ["db"]}),
+            ):
+                assert (answer.status_code, answer.json()["code"]) == (503, "store-down")
+        said = "a request met an outage: the store has not answered within 1 s"
+        await wait_for(lambda: server.log.read_text().count(said) == 2)
+        proxy.speak()
+
+        async def is_back() -> bool:
+            return (await get(events)).status_code == 200
+
+        await wait_for(is_back)
+
+
 async def test_what_became_due_while_the_database_was_away_is_started_late_and_said_to_be(
     postgres_dsn: str, tmp_path: Path
 ) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextvars import ContextVar
 from enum import StrEnum
 from typing import Any, NewType, Protocol, TypeVar
 
@@ -33,6 +34,9 @@ Position = NewType("Position", str)
 START = Position("")
 T = TypeVar("T")
 
+call_limit_s: ContextVar[float | None] = ContextVar("call_limit_s", default=None)
+"""How many seconds the current caller waits for one answer of a shared store. None: no limit."""
+
 
 class StoreDown(Exception):
     """The store cannot be reached, or cannot write. Nothing that was stored is lost. A command that
@@ -57,6 +61,8 @@ async def within(limit_s: float | None, work: Awaitable[T]) -> T:
     """Wait for the store, but not longer than the limit. Raises StoreDown if it takes longer. What
     was begun may still be carried out then.
     """
+    if limit_s is None:
+        return await work
     try:
         async with asyncio.timeout(limit_s):
             return await work

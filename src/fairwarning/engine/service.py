@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from contextvars import Context, copy_context
 from dataclasses import dataclass, field
 
 from fairwarning.core import limits
@@ -31,6 +32,8 @@ from fairwarning.engine.protocols import (
     Signal,
     Step,
     Store,
+    call_limit_s,
+    within,
 )
 from fairwarning.engine.timers import Ticker
 
@@ -289,8 +292,9 @@ class Engine:
         fences: Sequence[Fence] = (),
         precondition: Precondition | None = None,
     ) -> Receipt:
-        """Run the transaction to its end, even if the caller is cancelled."""
+        """Run the transaction to its end, even if the caller is cancelled, or waits no longer."""
         loop = asyncio.get_running_loop()
+        limit_s = call_limit_s.get()
         transaction = loop.create_task(
             self._commit(
                 scope_id,
@@ -300,13 +304,14 @@ class Engine:
                 counting=limits.is_counted(command),
                 skip_busy=skip_busy,
                 fences=fences,
-            )
+            ),
+            context=None if limit_s is None else _without_limit(),
         )
         # This does the same as `asyncio.shield`, with two callbacks less.
         outcome: asyncio.Future[Receipt] = loop.create_future()
         self._transactions[transaction] = outcome
         transaction.add_done_callback(self._end_transaction)
-        return await outcome
+        return await within(limit_s, outcome)
 
     def _end_transaction(self, transaction: asyncio.Task[Receipt]) -> None:
         outcome = self._transactions.pop(transaction)
@@ -370,6 +375,13 @@ class Engine:
             return change
 
         return step
+
+
+def _without_limit() -> Context:
+    """Return a context in which a transaction goes on although its caller waits no longer."""
+    context = copy_context()
+    context.run(call_limit_s.set, None)
+    return context
 
 
 def _guarded(step: Step, precondition: Precondition | None) -> Step:

@@ -13,12 +13,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute
 from starlette.routing import Route as HttpRoute
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from fairwarning.azure_api.app import ArmApp
 from fairwarning.azure_api.login import Login
 from fairwarning.azure_api.routes import TABLES
 from fairwarning.core.model import OperationKind
 from fairwarning.engine.node_roles import NodeRole
+from fairwarning.engine.protocols import call_limit_s
 from fairwarning.operator_api.body_memory import BodyMemory
 from fairwarning.operator_api.connection_limits import Connections
 from fairwarning.operator_api.context import Control
@@ -97,7 +99,9 @@ class App:
         needs_token: bool,
         count_polls: Callable[[], Mapping[str, int]] = dict,
         pages: Callable[[Dispatch], Sequence[BaseRoute]] = lambda _: (),
+        store_s_max: float | None = None,
     ) -> None:
+        """`store_s_max` limits how long a request waits for each answer of a shared store."""
         self.metrics = Metrics(count_polls, lambda: control.engine.step_backs)
         self.metrics.registry.register(FaultMetrics(control.faults))
         dispatch = self._dispatch = Dispatch(control, self.metrics, needs_token=needs_token)
@@ -107,7 +111,7 @@ class App:
         health = Health(control, dispatch, self.metrics).routes()
         if NodeRole.CONTROL not in control.roles:
             handlers = {HTTPException: _no_control_role, Exception: _broken}
-            self.asgi = BodyMemory(Starlette(routes=health, exception_handlers=handlers))
+            self.asgi = _limited(Starlette(routes=health, exception_handlers=handlers), store_s_max)
             return
         routed = Starlette(
             routes=[
@@ -122,11 +126,24 @@ class App:
             exception_handlers={HTTPException: _not_routed, Exception: _broken},
         )
         routed.router.redirect_slashes = False
-        self.asgi = BodyMemory(routed)
+        self.asgi = _limited(routed, store_s_max)
 
     def stop(self) -> None:
         self._dispatch.stopping.set()
         self._streams.stop()
+
+
+def _limited(app: ASGIApp, store_s_max: float | None) -> ASGIApp:
+    """Return the application with limits for the memory of bodies and for waits for the store."""
+
+    async def limited(scope: Scope, receive: Receive, send: Send) -> None:
+        before = call_limit_s.set(store_s_max)
+        try:
+            await app(scope, receive, send)
+        finally:
+            call_limit_s.reset(before)
+
+    return BodyMemory(limited)
 
 
 async def _openapi(_: Request) -> Response:

@@ -19,8 +19,7 @@ class SilentDatabase(Database):
     @asynccontextmanager
     async def connection(self) -> AsyncIterator[Connection]:
         await asyncio.Event().wait()
-        raise AssertionError("unreachable")
-        yield
+        yield Connection()
 
 
 async def test_a_silent_database_does_not_keep_a_node_from_its_end(

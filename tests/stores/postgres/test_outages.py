@@ -9,11 +9,13 @@ import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 
+from fairwarning.boot import make_engine
+from fairwarning.core.commands import Activate
 from fairwarning.core.decide import Change
 from fairwarning.core.model import Scope
 from fairwarning.core.refusals import Refused
 from fairwarning.engine.clocks import SystemClock
-from fairwarning.engine.protocols import Moment, Signal, Store, StoreDown
+from fairwarning.engine.protocols import Moment, Receipt, Signal, Store, StoreDown, call_limit_s
 from fairwarning.stores.postgres import PostgresStore, database, signals
 from fairwarning.stores.postgres.database import conninfo_of
 from tests.stores.fleet import ME, declare, web, whole_journal
@@ -226,6 +228,40 @@ async def test_a_server_that_hangs_does_not_hang_us(
         await other.leave()
     monkeypatch.undo()
     assert (await postgres.transact(id, changing, by=ME)).scope.revision >= 3
+
+
+async def test_a_caller_with_a_limit_waits_no_longer_and_its_call_goes_on(
+    postgres: PostgresStore, postgres_dsn: str
+) -> None:
+    id = await declare(postgres, web())
+    engine = make_engine(postgres, SystemClock())
+    committed: list[Receipt] = []
+    engine.observe(lambda receipt, *_: committed.append(receipt))
+    before = call_limit_s.set(0.01)
+    async with stranger(postgres_dsn) as other:
+        await other.enter(id)
+        with pytest.raises(StoreDown, match=r"has not answered within 0\.01 s"):
+            await postgres.transact(id, changing, by=ME)
+        with pytest.raises(StoreDown, match=r"has not answered within 0\.01 s"):
+            await engine.submit(id, Activate(), by=ME)
+        call_limit_s.reset(before)
+        await other.leave()
+    await wait_for(lambda: committed)
+    assert committed[0].scope.activated_ms is not None
+
+    async def has_both() -> bool:
+        return (await postgres.read(id)).revision == 3
+
+    await wait_for(has_both)
+
+
+async def test_to_create_scopes_has_no_limit(postgres: PostgresStore) -> None:
+    """Thousands of them are one transaction, which takes its time on a server that works."""
+    before = call_limit_s.set(0)
+    await postgres.create([web()], by=ME)
+    with pytest.raises(StoreDown, match="has not answered within 0 s"):
+        await postgres.read(web().id)
+    call_limit_s.reset(before)
 
 
 @pytest.mark.parametrize(

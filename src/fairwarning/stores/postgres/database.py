@@ -19,11 +19,11 @@ import logging
 import select
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from itertools import groupby
 from typing import Any
 
 import psycopg
-from psycopg import AsyncClientCursor, AsyncConnection
+from psycopg import AsyncClientCursor, AsyncConnection, abc
+from psycopg.adapt import Transformer
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import TransactionStatus
 from psycopg.rows import TupleRow
@@ -32,7 +32,8 @@ from psycopg.types.string import TextLoader
 from fairwarning.engine.protocols import SchemaTooNew, StoreDown
 from fairwarning.stores.migrations import load_queries
 from fairwarning.stores.postgres.errors import STANDBY_STATES, explained
-from fairwarning.stores.statements import Statement, Value
+from fairwarning.stores.postgres.scripts import rows_of, run_script, write_statement
+from fairwarning.stores.statements import Statement
 
 CONNECT_S_MAX = 5  # A server that can be reached answers much sooner.
 CALL_S_MAX = 35.0
@@ -58,6 +59,8 @@ class Connection(AsyncConnection[TupleRow]):
     """Whether a pooler is between us and the server."""
     opened_s = 0.0
     """When it was opened, by the event loop's clock."""
+    transformer: abc.Transformer
+    """It makes Python's values of results."""
     limits: Statement | None = None
     """What each transaction must begin with, because a pooler would lose it between them."""
 
@@ -126,6 +129,7 @@ async def _connect_to(conninfo: str, limits: str) -> Connection:
     )
     # Bodies are decoded by our own codec, from text.
     connection.adapters.register_loader("json", TextLoader)
+    connection.transformer = Transformer(connection)
     connection.opened_s = asyncio.get_running_loop().time()
     try:
         ((pid, is_standby),) = (await run(connection, [Statement("backend", {})]))["backend"]
@@ -258,9 +262,9 @@ async def run(connection: Connection, statements: Sequence[Statement]) -> Result
     """Runs the statements in one message, so that a transaction takes two round trips, not nine.
     Returns their rows by statement name. Raises psycopg.Error.
 
-    The values are quoted into the text by the rules of libpq (psycopg's client-side binding).
-    psycopg's pipeline mode needs as few round trips, and keeps statements prepared. But it costs
-    the client four times the work, because the client wakes up for every statement of the pipeline.
+    The values are quoted into the text by libpq. psycopg's pipeline mode needs as few round trips,
+    and keeps statements prepared. But it costs the client four times the work, because the client
+    wakes up for every statement of the pipeline.
 
     The server runs the statements one after the other, and each of them sees all that is committed
     by then. If a statement fails, the server skips the rest and undoes the transaction.
@@ -271,36 +275,13 @@ async def run(connection: Connection, statements: Sequence[Statement]) -> Result
         # BEGIN must come first, because it refuses to set the isolation level later.
         after = 1 if statements[0].name == BEGIN.name else 0
         statements = [*statements[:after], connection.limits, *statements[after:]]
-    cursor = AsyncClientCursor(connection)
-    await cursor.execute(_script(cursor, statements))
+    script = b";\n".join(
+        [write_statement(connection.pgconn, QUERIES[each.name], each.values) for each in statements]
+    )
     results: dict[str, list[Any]] = {}
-    for statement in statements:
-        # `description` would tell this too, but it creates an object for each column.
-        has_rows = cursor.pgresult is not None and cursor.pgresult.nfields
-        rows = results.setdefault(statement.name, [])
-        if has_rows:
-            rows += await cursor.fetchall()
-        cursor.nextset()
+    for statement, result in zip(statements, await run_script(connection, script), strict=True):
+        rows = rows_of(connection.transformer, result)
+        found = results.setdefault(statement.name, rows)
+        if found is not rows:
+            found += rows
     return results
-
-
-def _script(cursor: AsyncClientCursor[TupleRow], statements: Sequence[Statement]) -> bytes:
-    """Returns the SQL text of all statements, quoting neighbours with the same values together."""
-    groups = groupby(statements, key=lambda statement: id(statement.values))
-    return b";\n".join(_quoted(cursor, list(group)) for _, group in groups)
-
-
-def _quoted(cursor: AsyncClientCursor[TupleRow], group: Sequence[Statement]) -> bytes:
-    text = b";\n".join(QUERIES[statement.name] for statement in group)
-    values = group[0].values
-    return cursor.mogrify(text, _storable(values)).encode() if values else text
-
-
-def _storable(values: Mapping[str, Value]) -> Mapping[str, Value]:
-    """Replaces the NUL character by its symbol ␀, because PostgreSQL cannot store NUL in text."""
-    if not any(isinstance(value, str) and "\0" in value for value in values.values()):
-        return values
-    return {
-        name: value.replace("\0", "␀") if isinstance(value, str) else value
-        for name, value in values.items()
-    }

@@ -27,6 +27,8 @@ from fairwarning.engine.protocols import (
     Step,
     StoreCondition,
     StoreDown,
+    call_limit_s,
+    within,
 )
 from fairwarning.stores.migrations import load_migrations
 from fairwarning.stores.postgres.commit_poll import CommitPoll
@@ -54,16 +56,20 @@ _log = logging.getLogger(__name__)
 
 
 class ShieldedCalls:
-    """Runs each call to its end, even if its caller is cancelled before."""
+    """Runs each call to its end, even if its caller is cancelled before, or waits no longer."""
 
     def __init__(self) -> None:
         self._running: set[asyncio.Task[Any]] = set()
 
-    async def run(self, work: Coroutine[Any, Any, T]) -> T:
+    async def run(self, work: Coroutine[Any, Any, T], *, is_long: bool = False) -> T:
+        """Raises StoreDown if the caller has a limit (`call_limit_s`) and the call takes longer. A
+        call that is long by its nature has no limit.
+        """
         task = asyncio.create_task(work)
         self._running.add(task)
         task.add_done_callback(self._forget)
-        return await asyncio.shield(task)
+        limit_s = None if is_long else call_limit_s.get()
+        return await within(limit_s, asyncio.shield(task))
 
     def _forget(self, task: asyncio.Task[Any]) -> None:
         self._running.discard(task)
@@ -188,7 +194,8 @@ class PostgresStore(SqlStore):
         self, scopes: Sequence[Scope], *, by: Actor, why: str = "", fences: Sequence[Fence] = ()
     ) -> None:
         parts = self._parts
-        await parts.calls.run(parts.transactions.create(scopes, by, why, fences))
+        creation = parts.transactions.create(scopes, by, why, fences)
+        await parts.calls.run(creation, is_long=True)
 
     async def transact(
         self,

@@ -438,7 +438,8 @@ RETURNING kind, key;
 LISTEN fairwarning;
 
 -- name: notify
-SELECT pg_notify('fairwarning', %(payload)s);
+-- What it tells of is on disk already. So nobody waits until the signal is on disk, too.
+SELECT set_config('synchronous_commit', 'off', true), pg_notify('fairwarning', %(payload)s);
 
 -- name: add_scope
 INSERT INTO scopes (
