@@ -226,6 +226,41 @@ async def test_a_server_that_is_away_gives_503_and_is_found_again() -> None:
             assert await web.ask("GET", EVENTS) == (200, "hi")
 
 
+@pytest.mark.parametrize(
+    ("method", "body", "status", "arrived"),
+    [
+        ("GET", "", 200, ["GET", "GET", "GET"]),
+        ("GET", "{}", 503, ["GET", "GET"]),
+        ("POST", "{}", 503, ["GET", "POST"]),
+    ],
+)
+async def test_only_what_changes_nothing_is_sent_again_after_a_lost_connection(
+    method: str, body: str, status: int, arrived: list[str]
+) -> None:
+    """The server may have carried out the first one before its connection ended."""
+    seen: list[str] = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        is_first = True
+        with contextlib.suppress(asyncio.IncompleteReadError):
+            while True:
+                head = (await reader.readuntil(b"\r\n\r\n")).decode()
+                seen.append(head.split()[0])
+                if not is_first:
+                    break
+                is_first = False
+                writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
+        writer.close()
+
+    listener = await asyncio.start_server(serve, "127.0.0.1")
+    port = listener.sockets[0].getsockname()[1]
+    async with listener, running_proxy(f"http://127.0.0.1:{port}") as lab:
+        web = await lab.connect(WEB)
+        assert (await web.ask("GET", EVENTS, "Metadata: true"))[0] == 200
+        assert (await web.ask(method, EVENTS, "Metadata: true", body=body))[0] == status
+    assert seen == arrived
+
+
 async def test_an_answer_that_breaks_off_is_not_made_whole() -> None:
     async def half(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from fairwarning.stores.postgres import node_registry
-from fairwarning.stores.postgres.database import Connection, Database
+from fairwarning.stores.postgres.database import Connection, Database, connect
 from fairwarning.stores.postgres.node_registry import NodeRegistry
 from fairwarning.stores.postgres.schema import continue_journal
 from tests.support.patience import HANG_S
@@ -19,7 +19,7 @@ class SilentDatabase(Database):
     @asynccontextmanager
     async def connection(self) -> AsyncIterator[Connection]:
         await asyncio.Event().wait()
-        yield Connection()
+        yield await connect(self._conninfo, "limit_session")
 
 
 async def test_a_silent_database_does_not_keep_a_node_from_its_end(
