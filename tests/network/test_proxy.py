@@ -261,6 +261,27 @@ async def test_only_what_changes_nothing_is_sent_again_after_a_lost_connection(
     assert seen == arrived
 
 
+async def test_a_body_is_sent_on_a_new_connection_if_the_server_has_closed_the_last() -> None:
+    closed = asyncio.Event()
+
+    async def answer_once(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi")
+        writer.close()
+        await writer.wait_closed()
+        closed.set()
+
+    async with await asyncio.start_server(answer_once, "127.0.0.1", 0) as upstream:
+        port_up = upstream.sockets[0].getsockname()[1]
+        async with running_proxy(f"http://127.0.0.1:{port_up}") as lab:
+            web, db = await lab.connect(WEB), await lab.connect(DB)
+            assert await web.ask("GET", EVENTS) == (200, "hi")
+            await closed.wait()
+            # While this is answered, the proxy notices the end of the other connection.
+            assert await db.ask("GET", EVENTS) == (200, "hi")
+            assert await web.ask("POST", EVENTS, body="{}") == (200, "hi")
+
+
 async def test_an_answer_that_breaks_off_is_not_made_whole() -> None:
     async def half(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
