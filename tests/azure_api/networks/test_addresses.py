@@ -23,6 +23,7 @@ from fairwarning.azure_api.networks.addresses import (
 from fairwarning.azure_api.networks.render import mac_address
 from fairwarning.azure_api.networks.subnets import read_prefix
 from fairwarning.azure_api.resource_store import KIND as SHELF
+from fairwarning.engine.protocols import StoreDown
 from tests.azure_api.arm_client import GROUP, NETWORK, S, running_client
 from tests.azure_api.vm_client import (
     NICS,
@@ -68,6 +69,24 @@ async def test_interfaces_get_the_lowest_free_address(azure: VmClient) -> None:
     assert configuration["properties"]["primary"] is True
     await azure.ask("DELETE", f"{NICS}/one")
     assert address_of(await azure.interface("three")) == "10.9.0.4"
+
+
+async def test_an_interface_that_could_not_be_written_gives_its_address_back(
+    azure: VmClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await azure.network()
+    store = azure.rig.node.store
+    real = store.keep
+
+    async def keep(kind: str, key: str, *rest: Any, **named: Any) -> Any:
+        if kind == SHELF:
+            raise StoreDown("switched off by the test")
+        return await real(kind, key, *rest, **named)
+
+    with monkeypatch.context() as outage:
+        outage.setattr(store, "keep", keep)
+        await azure.ask("PUT", f"{NICS}/one", interface_body(), status=503)
+    assert address_of(await azure.interface("two")) == "10.9.0.4"
 
 
 async def test_many_at_once_get_one_each(tmp_path: Path) -> None:
