@@ -15,6 +15,7 @@ import httpx
 import libvirt
 
 from benchmarks.cluster.nodes import row
+from fairwarning.common.garbage_collection import ShortCollections
 from fairwarning.core.commands import Schedule
 from fairwarning.core.model import EventType, InstanceName, ScopeId, operator_actor
 from fairwarning.core.resources import Place, VirtualMachine
@@ -71,9 +72,12 @@ async def measure(uri: str, rounds: int) -> tuple[list[float], list[float]]:
             place = Place(test=True, driver="libvirt", driver_settings={"uri": uri})
             machine = VirtualMachine(name=VM, addresses=("127.0.0.1",), handle=name, place=place)
             await node.engine.declare([machine], by=ME)
+            collections = ShortCollections()
+            collections.begin()  # As `serve` does.
             watching = asyncio.create_task(_watch_loop(pauses_s))
             took_s = [await _freeze(node, client, suspensions) for _ in range(rounds)]
             watching.cancel()
+            collections.end()
     return took_s, pauses_s
 
 
