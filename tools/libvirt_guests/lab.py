@@ -52,7 +52,9 @@ class Lab:
 def lab(
     folder: Path, image: Image, guests: Sequence[Guest], settings: dict[str, dict[str, str]]
 ) -> Iterator[Lab]:
-    """Starts all of it. `settings` has those of the driver that differ, for each guest's name."""
+    """Starts all of it. `settings` has those of the driver that differ, for each guest's name. With
+    a `type` they are all settings of another driver.
+    """
     events = DomainEvents()
     volumes = folder / "volumes"
     volumes.mkdir()
@@ -73,12 +75,14 @@ def lab(
             {
                 "name": guest.name,
                 "address": guest.address,
-                "driver": {
+                "driver": own
+                if "type" in (own := settings.get(guest.name, {}))
+                else {
                     "type": "libvirt",
                     "uri": first.uri,
                     "other_uri": second.uri,
                     "base": f"{POOL}/{BASE}",
-                    **settings.get(guest.name, {}),
+                    **own,
                 },
             }
             for guest in guests
