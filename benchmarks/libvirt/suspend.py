@@ -19,7 +19,7 @@ from fairwarning.common.garbage_collection import ShortCollections
 from fairwarning.core.commands import Schedule
 from fairwarning.core.model import EventType, InstanceName, ScopeId, operator_actor
 from fairwarning.core.resources import Place, VirtualMachine
-from fairwarning.drivers.libvirt.binding import LibvirtHost
+from fairwarning.drivers.libvirt.libvirt_calls import LibvirtHost
 from fairwarning.node import Node, NodeSettings
 from tests.drivers.libvirt.with_libvirt.conftest import test_driver
 from tests.drivers.libvirt.with_libvirt.domains import domain

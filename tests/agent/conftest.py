@@ -2,10 +2,10 @@
 
 import pytest
 
-from fairwarning.client import flow
+from fairwarning.client import polling
 
 
 @pytest.fixture(autouse=True)
 def polls_often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(flow, "POLL_S", 0.01)
-    monkeypatch.setattr(flow, "BACKOFF_S_MAX", 0.02)
+    monkeypatch.setattr(polling, "POLL_S", 0.01)
+    monkeypatch.setattr(polling, "BACKOFF_S_MAX", 0.02)

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 
 from fairwarning.agent import state_changes
 from fairwarning.agent.approval import Answer, Facts, is_ready
-from fairwarning.agent.model import Config, Run
+from fairwarning.agent.config.model import Config, Run
 from fairwarning.agent.plan import Now, decide
 from fairwarning.agent.records import Memory, Place, Progress
 from fairwarning.agent.state_changes import update_events

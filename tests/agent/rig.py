@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import TypeVar
 
 from fairwarning.agent.actions.base import Context
+from fairwarning.agent.client import AgentClient
 from fairwarning.agent.clock import Clock
+from fairwarning.agent.config.model import Action, Config
 from fairwarning.agent.metrics import Metrics
-from fairwarning.agent.model import Action, Config
 from fairwarning.agent.records import Memory
 from fairwarning.agent.runner import Runner
-from fairwarning.agent.service import Service
 from fairwarning.agent.state_file import StateFile
 from fairwarning.testing import Server
 from tests.agent.values import World
@@ -41,7 +41,7 @@ class Rig:
         self.state = StateFile(self.path)
         memory = self.state.open()
         self.metrics = Metrics()
-        self.service = Service(
+        self.service = AgentClient(
             self.server.vm(self.name).url, seen=memory.seen, metrics=self.metrics
         )
         clock = Clock(self.service.now)

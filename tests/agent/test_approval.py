@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from fairwarning.agent.approval import why_not_approved
-from fairwarning.agent.model import Approve, Phase, Rule, Shared, When
+from fairwarning.agent.config.model import Approve, Phase, Rule, Shared, When
 from fairwarning.agent.records import ActionState, Approval, Memory, Progress, Record
 from fairwarning.agent.runner import ApprovalReasons
 from fairwarning.agent.steps import Wait

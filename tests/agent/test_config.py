@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from fairwarning.agent.config import BadConfig, read_config, read_file
-from fairwarning.agent.model import (
+from fairwarning.agent.config.model import (
     Concerns,
     HaProxy,
     Hold,
@@ -22,6 +21,8 @@ from fairwarning.agent.model import (
     Systemd,
     When,
 )
+from fairwarning.agent.config.reader import read_config, read_file
+from fairwarning.agent.config.table import BadConfig
 
 ROOT = Path(__file__).parents[2]
 

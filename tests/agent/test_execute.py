@@ -11,12 +11,12 @@ import pytest
 from fairwarning.agent import execute, state_changes
 from fairwarning.agent.actions.base import ActionFailed, Context
 from fairwarning.agent.approval import AGAIN_S_MAX
+from fairwarning.agent.client import AgentClient, NotFairwarning
 from fairwarning.agent.clock import Clock
+from fairwarning.agent.config.model import Action, Approve, Hold, Peers, Phase, Rule
 from fairwarning.agent.execute import Failed, StepExecutor
 from fairwarning.agent.metrics import Metrics
-from fairwarning.agent.model import Action, Approve, Hold, Peers, Phase, Rule
 from fairwarning.agent.records import Memory, Place
-from fairwarning.agent.service import NotFairwarning, Service
 from fairwarning.agent.state_changes import update_events
 from fairwarning.agent.steps import AskPeers, CheckHold, Do, Report
 from fairwarning.client.changes import Seen
@@ -56,7 +56,7 @@ async def test_a_second_attempt_does_not_keep_what_the_first_has_left() -> None:
     metrics = Metrics()
     executor = StepExecutor(
         me=ME,
-        service=Service("http://127.0.0.1:1", seen=Seen(), metrics=metrics),
+        service=AgentClient("http://127.0.0.1:1", seen=Seen(), metrics=metrics),
         clock=Clock(hasty()),
         handler_of=lambda _: switch,
         metrics=metrics,

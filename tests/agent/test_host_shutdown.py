@@ -12,6 +12,7 @@ import pytest
 
 from fairwarning.agent import host_shutdown
 from fairwarning.agent.clock import Clock
+from fairwarning.agent.config.model import Approve, Config, Phase, Rule, When
 from fairwarning.agent.host_shutdown import (
     DESCRIPTION,
     NO_PACKAGE,
@@ -22,7 +23,6 @@ from fairwarning.agent.host_shutdown import (
     too_short,
 )
 from fairwarning.agent.metrics import Metrics
-from fairwarning.agent.model import Approve, Config, Phase, Rule, When
 from fairwarning.agent.records import Record
 from fairwarning.agent.runner import Runner
 from fairwarning.agent.state_file import StateFile

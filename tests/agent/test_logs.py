@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from fairwarning.agent import logs
+from fairwarning.agent.config.model import Action, Phase, Rule, Run
 from fairwarning.agent.logs import log_failure, log_step, log_success
-from fairwarning.agent.model import Action, Phase, Rule, Run
 from fairwarning.agent.records import Memory, Place
 from fairwarning.agent.state_changes import update_events
 from fairwarning.agent.steps import Adopt, CutOff, Do, Release, Skip, Step, Undo

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from fairwarning.agent import peers
+from fairwarning.agent.client import AgentClient, NotFairwarning
+from fairwarning.agent.config.model import Peers
 from fairwarning.agent.http_listener import Listener
 from fairwarning.agent.metrics import Metrics
-from fairwarning.agent.model import Peers
-from fairwarning.agent.service import NotFairwarning, Service
 from fairwarning.client.changes import Seen
 from fairwarning.client.model import EventsUnavailable
 from fairwarning.testing import Server
@@ -93,7 +93,7 @@ async def test_fairwarning_needs_no_peers(fairwarning: Server) -> None:
     planned = fairwarning.schedule("Reboot", "web-0")
     shown = event(planned.id)
     url = fairwarning.vm("web-0").url
-    async with Service(url, seen=Seen(), metrics=Metrics()) as service:
+    async with AgentClient(url, seen=Seen(), metrics=Metrics()) as service:
         await service.get()
         assert await peers.waiting(service, None, shown, "web-0") == ("web-0",)
         assert await peers.report(service, None, shown, "web-0") == ()

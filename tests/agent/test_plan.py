@@ -7,7 +7,7 @@ import pytest
 
 from fairwarning.agent import state_changes
 from fairwarning.agent.approval import Answer, Facts
-from fairwarning.agent.model import (
+from fairwarning.agent.config.model import (
     Approve,
     Concerns,
     Hold,

@@ -15,7 +15,7 @@ import pytest
 from click.testing import CliRunner
 
 from fairwarning.agent.cli.main import agent
-from fairwarning.agent.config import read_file
+from fairwarning.agent.config.reader import read_file
 from fairwarning.agent.records import Progress
 from fairwarning.agent.state_file import StateFile, read_state
 from fairwarning.testing import Server

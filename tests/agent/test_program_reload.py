@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from fairwarning.agent.model import Action, Config, Rule, Run
+from fairwarning.agent.config.model import Action, Config, Rule, Run
 from fairwarning.agent.program import Reloader
 from fairwarning.agent.whoami import needs_more, pause_s
-from fairwarning.client import flow
+from fairwarning.client import polling
 from fairwarning.testing import Server
 from tests.agent.rig import Rig
 from tests.agent.values import action, config
@@ -96,6 +96,6 @@ def test_a_name_is_enough_unless_a_rule_or_a_template_asks_for_more() -> None:
 def test_who_this_vm_is_is_asked_again_ever_more_seldom_and_not_in_step(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(flow, "BACKOFF_S_MAX", 5.0)
+    monkeypatch.setattr(polling, "BACKOFF_S_MAX", 5.0)
     assert [pause_s(failures, 0.0) for failures in range(1, 6)] == [0.5, 1.0, 2.0, 2.5, 2.5]
     assert [pause_s(failures, 0.5) for failures in range(1, 6)] == [0.75, 1.5, 3.0, 3.75, 3.75]

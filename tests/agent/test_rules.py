@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from fairwarning.agent.model import Concerns, Rule, Span
+from fairwarning.agent.config.model import Concerns, Rule, Span
 from fairwarning.agent.rules import choose, explain, never_taken
 from fairwarning.client.model import Event
 from tests.agent.values import ME, NOW, config, event

@@ -10,13 +10,13 @@ import pytest
 
 from fairwarning.agent.actions import processes
 from fairwarning.agent.actions.base import ActionFailed, Context
-from fairwarning.agent.model import Action, Approve, Config, Hold, Phase, Rule, Shared, When
+from fairwarning.agent.config.model import Action, Approve, Config, Hold, Phase, Rule, Shared, When
 from fairwarning.agent.records import ActionState, Approval, Memory, Progress, Record
 from fairwarning.agent.state_file import StateFile, read_state
 from fairwarning.client import AsyncScheduledEvents
 from fairwarning.client.changes import Seen
-from fairwarning.client.flow import Request
 from fairwarning.client.model import Document
+from fairwarning.client.polling import Request
 from fairwarning.testing import Server
 from tests.agent.rig import Rig
 from tests.agent.values import action, config

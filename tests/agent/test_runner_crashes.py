@@ -8,7 +8,7 @@ from datetime import datetime
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairwarning.agent.model import Action, Approve, Config, OnFailure, Rule, When
+from fairwarning.agent.config.model import Action, Approve, Config, OnFailure, Rule, When
 from fairwarning.client.changes import Seen
 from fairwarning.client.model import Event, Status
 from tests.agent.machine import Machine, later

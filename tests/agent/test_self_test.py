@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from fairwarning.agent.model import Rule
+from fairwarning.agent.config.model import Rule
 from fairwarning.agent.self_test import made_up, play
 from tests.agent.values import ME, World, action, config
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fairwarning.agent.config import read_config
+from fairwarning.agent.config.reader import read_config
 from fairwarning.agent.records import ActionState, Approval, Memory, Progress
 from fairwarning.agent.state_changes import update_events
 from fairwarning.agent.state_file import FORM, StateFile, StateProblem, read_state

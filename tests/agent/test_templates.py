@@ -5,7 +5,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairwarning.agent.model import Phase
+from fairwarning.agent.config.model import Phase
 from fairwarning.agent.templates import (
     NAMES,
     environment_of,

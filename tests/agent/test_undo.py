@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from fairwarning.agent.model import (
+from fairwarning.agent.config.model import (
     Phase,
     Rule,
 )

@@ -4,7 +4,7 @@ import asyncio
 from datetime import UTC, datetime, timedelta
 
 from fairwarning.agent.actions.base import ActionFailed, Context
-from fairwarning.agent.model import Action, Config, OnFailure, Rule, Run
+from fairwarning.agent.config.model import Action, Config, OnFailure, Rule, Run
 from fairwarning.client.model import Event, Instance, Status
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

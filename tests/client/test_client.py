@@ -20,12 +20,12 @@ from fairwarning.client import (
     ScheduledEvents,
     Seen,
     connections,
-    flow,
+    polling,
 )
 from fairwarning.client.changes import step
 from fairwarning.client.connections import AsyncConnection, BlockingConnection
-from fairwarning.client.flow import Request
 from fairwarning.client.http import Address, Broken, TimedOut
+from fairwarning.client.polling import Request
 from fairwarning.testing import Server
 from tests.support.patience import HANG_S
 
@@ -168,7 +168,7 @@ def test_a_cache_that_strikes_at_random_ends_nothing(
 def test_a_service_that_says_nothing_when_there_is_nothing_is_understood(
     fairwarning: Server, events: ScheduledEvents, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(flow, "BACKOFF_S_MAX", 0.001)
+    monkeypatch.setattr(polling, "BACKOFF_S_MAX", 0.001)
     events.get()
     planned = fairwarning.schedule("Reboot", "web-0")
     watching = events.watch()
@@ -217,7 +217,7 @@ def test_a_watch_that_ends_in_the_middle_of_a_document_is_continued_by_the_next(
 def test_in_doubt_the_service_is_not_asked_to_hold_its_answer() -> None:
     """It would say that nothing has changed, and the doubt would last."""
     with ScheduledEvents("http://127.0.0.1:9") as events:
-        events.flow = flow.Flow(tag='"5-1"', has_answered=True)
+        events.poll_state = polling.PollState(tag='"5-1"', has_answered=True)
         assert "wait=" in events._next_poll().target
         events.seen = Seen(incarnation=5, doubts=1)
         request = events._next_poll()
@@ -228,11 +228,11 @@ def test_in_doubt_the_service_is_not_asked_to_hold_its_answer() -> None:
 async def test_get_asks_no_faster_than_a_service_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Azure refuses more than five questions a second, and there are more versions than that."""
     pauses: list[float] = []
-    answers = [flow.Response(status=400)] * 3
-    answers.append(flow.Response(status=200, body=b'{"DocumentIncarnation":1,"Events":[]}'))
+    answers = [polling.Response(status=400)] * 3
+    answers.append(polling.Response(status=200, body=b'{"DocumentIncarnation":1,"Events":[]}'))
     blocking, looping = iter(answers), iter(answers)
 
-    async def answer(_: Request) -> flow.Response:
+    async def answer(_: Request) -> polling.Response:
         return next(looping)
 
     async def pause(seconds: float) -> None:
@@ -248,15 +248,15 @@ async def test_get_asks_no_faster_than_a_service_answers(monkeypatch: pytest.Mon
         with monkeypatch.context() as patched:
             patched.setattr(time, "sleep", pauses.append)
             assert waiting.get().incarnation == 1
-    assert pauses == [flow.ASK_AGAIN_S] * 6
+    assert pauses == [polling.ASK_AGAIN_S] * 6
 
 
 async def test_an_answer_to_who_we_are_that_cannot_be_read_counts_as_no_answer(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    nonsense = flow.Response(status=200, body=b'{"compute":{}}')
+    nonsense = polling.Response(status=200, body=b'{"compute":{}}')
 
-    async def answer(_: Request) -> flow.Response:
+    async def answer(_: Request) -> polling.Response:
         return nonsense
 
     async with AsyncScheduledEvents("http://127.0.0.1:9") as events:

@@ -16,8 +16,8 @@ from fairwarning.client import (
     Seen,
     changes,
 )
-from fairwarning.client.flow import Flow, Request, Response
 from fairwarning.client.model import Change
+from fairwarning.client.polling import PollState, Request, Response
 from fairwarning.testing import Server
 
 pytestmark = pytest.mark.usefixtures("polls_often")
@@ -150,16 +150,16 @@ def test_a_question_of_another_thread_does_not_hide_its_answer_from_the_watch(
     watching = events.watch()
     fairwarning.schedule("Freeze", "web-0")
     next(watching)
-    own_tag = events.flow.tag
+    own_tag = events.poll_state.tag
     polls: list[Request] = []
     polling = Meanwhile(events, lambda: polls.append(events._next_poll()))
-    with_single_request = Flow.with_single_request
+    with_single_request = PollState.with_single_request
 
-    def besides_slowly(watch: Flow, asked: Flow) -> Flow:
+    def besides_slowly(watch: PollState, asked: PollState) -> PollState:
         polling.happen()
         return with_single_request(watch, asked)
 
-    monkeypatch.setattr(Flow, "with_single_request", besides_slowly)
+    monkeypatch.setattr(PollState, "with_single_request", besides_slowly)
     fairwarning.schedule("Reboot", "web-0")
     events.get()
     polling.end()

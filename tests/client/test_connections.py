@@ -9,8 +9,8 @@ import pytest
 
 from fairwarning.client import connections
 from fairwarning.client.connections import AsyncConnection, BlockingConnection
-from fairwarning.client.flow import Request, Response
 from fairwarning.client.http import Address, Broken, TimedOut
+from fairwarning.client.polling import Request, Response
 from tests.support.patience import HANG_S
 
 GOOD = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"

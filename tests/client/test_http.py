@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairwarning.client.flow import Flow, Response
 from fairwarning.client.http import BODY_BYTES_MAX, READ_BYTES, Address, Broken, Exchange
+from fairwarning.client.polling import PollState, Response
 
 NAMES = st.sampled_from(
     ["Date", "ETag", "Server", "x-ms-request-id", "X_odd.name", "Connection", "Transfer-Encoding",
@@ -28,7 +28,7 @@ def answers(draw: st.DrawFn) -> bytes:
 
 
 def fed(*pieces: bytes) -> tuple[Response | str | None, bool]:
-    exchange = Exchange(Address("http://10.0.0.1"), Flow().poll(waits=False))
+    exchange = Exchange(Address("http://10.0.0.1"), PollState().poll(waits=False))
     found: Response | None = None
     try:
         for piece in pieces:

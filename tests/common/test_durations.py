@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairwarning.agent.config import read_config
+from fairwarning.agent.config.reader import read_config
 from fairwarning.cli.click_types import duration
 from fairwarning.cli.times import parse_duration_ms as parse_option_ms
 from fairwarning.common.durations import (

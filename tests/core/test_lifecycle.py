@@ -21,7 +21,6 @@ from fairwarning.core.commands import (
     Tick,
 )
 from fairwarning.core.decide import Change, decide
-from fairwarning.core.deleting import takes_away
 from fairwarning.core.document import render
 from fairwarning.core.instants import DAY_MS, HOUR_MS, MINUTE_MS, Instant
 from fairwarning.core.lifecycle import LEGAL, fold
@@ -39,6 +38,7 @@ from fairwarning.core.model import (
     StartCause,
     instance_actor,
 )
+from fairwarning.core.pending_deletions import takes_away
 from fairwarning.core.refusals import Refused
 from fairwarning.core.start_rules import next_deadline
 from fairwarning.core.transitions import (

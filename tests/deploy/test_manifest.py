@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import yaml  # type: ignore[import-untyped]
 
-from fairwarning.agent.config import read_config
+from fairwarning.agent.config.reader import read_config
 
 FILE = Path(__file__).parents[2] / "deploy" / "kubernetes" / "daemonset.yaml"
 NAME = "fairwarning-agent"

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from fairwarning.agent.config import read_file
-from fairwarning.agent.model import Run
+from fairwarning.agent.config.model import Run
+from fairwarning.agent.config.reader import read_file
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "agent-recipes.md"

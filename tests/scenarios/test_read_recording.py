@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fairwarning.client.flow import WAIT_S
+from fairwarning.client.polling import WAIT_S
 from fairwarning.core.faults import FaultKind
 from fairwarning.core.model import EventType
 from fairwarning.scenarios.model import Approve, Cancel, ScenarioProblem, Schedule, SetFault

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from fairwarning.agent.model import Approve as Policy
-from fairwarning.agent.model import OnFailure, Phase, Shared, When
+from fairwarning.agent.config.model import Approve as Policy
+from fairwarning.agent.config.model import OnFailure, Phase, Shared, When
 from fairwarning.agent.records import Approval, Progress, Record
 from fairwarning.agent.steps import Approve, AskPeers, CheckHold, Report, Step, Wait
 

@@ -9,8 +9,8 @@ from fairwarning.agent.actions import processes
 from fairwarning.agent.actions.base import ActionFailed, ActionHandler, Context
 from fairwarning.agent.approval import AGAIN_S_MAX, Answer
 from fairwarning.agent.clock import Clock, TimeIsUp
+from fairwarning.agent.config.model import Action, Settings
 from fairwarning.agent.metrics import Metrics
-from fairwarning.agent.model import Action, Settings
 from fairwarning.agent.records import Memory, Record
 from fairwarning.agent.steps import Approve, AskPeers, CheckHold, Do, Report, Undo, Work
 from fairwarning.agent.templates import make_context

@@ -18,7 +18,7 @@ from typing import Protocol
 
 from fairwarning.agent import logs
 from fairwarning.agent.clock import Clock, end
-from fairwarning.agent.model import Config, Phase
+from fairwarning.agent.config.model import Config, Phase
 from fairwarning.agent.plan import is_done
 from fairwarning.agent.rules import choose
 from fairwarning.agent.runner import Runner

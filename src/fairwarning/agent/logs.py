@@ -6,7 +6,7 @@ import sys
 from datetime import UTC, datetime
 from typing import Any
 
-from fairwarning.agent.model import Phase, title_of
+from fairwarning.agent.config.model import Phase, title_of
 from fairwarning.agent.records import Memory, Place, Record
 from fairwarning.agent.steps import (
     Adopt,

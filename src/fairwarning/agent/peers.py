@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Protocol
 from urllib.parse import quote, unquote
 
-from fairwarning.agent.model import Peers
-from fairwarning.agent.service import NotFairwarning
+from fairwarning.agent.client import NotFairwarning
+from fairwarning.agent.config.model import Peers
 from fairwarning.client.connections import AsyncConnection
-from fairwarning.client.flow import Request
 from fairwarning.client.http import Address, Broken
 from fairwarning.client.model import Event, EventsUnavailable
+from fairwarning.client.polling import Request
 
 ASK_S_MAX = 5.0  # Another agent answers from memory; if it takes longer, it counts as down.
 

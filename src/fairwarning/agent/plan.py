@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from fairwarning.agent.approval import Facts, next_to_approval
-from fairwarning.agent.model import OnFailure, Phase
+from fairwarning.agent.config.model import OnFailure, Phase
 from fairwarning.agent.records import Memory, Place, Progress, Record
 from fairwarning.agent.steps import (
     Adopt,

@@ -9,16 +9,16 @@ from pathlib import Path
 
 from fairwarning.agent import logs, whoami
 from fairwarning.agent.actions.base import ActionHandler, Context
+from fairwarning.agent.client import AgentClient
 from fairwarning.agent.clock import Clock, end
-from fairwarning.agent.config import BadConfig
+from fairwarning.agent.config.model import Action, Config, Settings
+from fairwarning.agent.config.table import BadConfig
 from fairwarning.agent.host_shutdown import HostShutdown
 from fairwarning.agent.http_listener import Listener
 from fairwarning.agent.leftover_processes import take_over
 from fairwarning.agent.metrics import Metrics
-from fairwarning.agent.model import Action, Config, Settings
 from fairwarning.agent.run_file import RunFile
 from fairwarning.agent.runner import Runner
-from fairwarning.agent.service import Service
 from fairwarning.agent.state_file import NoStateFile, StateFile
 from fairwarning.agent.steps import Approve, Do, Forget, Undo
 from fairwarning.client import AsyncScheduledEvents
@@ -45,7 +45,7 @@ async def run_agent(
     state = NoStateFile() if is_dry else StateFile(Path(config.state))
     memory = state.open()
     metrics = Metrics()
-    make = DryService if is_dry else Service
+    make = DryClient if is_dry else AgentClient
     service = make(config.endpoint or None, seen=memory.seen, metrics=metrics)
     clock = Clock(service.now)
     try:
@@ -98,7 +98,7 @@ async def run_agent(
 
 
 def _write_run_state(
-    run_file: RunFile, runner: Runner, service: Service, host: HostShutdown | None
+    run_file: RunFile, runner: Runner, service: AgentClient, host: HostShutdown | None
 ) -> None:
     run_file.write(
         name=runner.me.name,
@@ -110,7 +110,7 @@ def _write_run_state(
     )
 
 
-def _once(runner: Runner, service: Service) -> Callable[[], bool]:
+def _once(runner: Runner, service: AgentClient) -> Callable[[], bool]:
     def is_done() -> bool:
         if not service.has_answered and service.trouble:
             raise EventsUnavailable(service.trouble)
@@ -119,7 +119,7 @@ def _once(runner: Runner, service: Service) -> Callable[[], bool]:
     return is_done
 
 
-async def _identify(config: Config, service: Service, *, is_once: bool) -> Instance | None:
+async def _identify(config: Config, service: AgentClient, *, is_once: bool) -> Instance | None:
     """Return this VM. The service is asked until it answers, if needed.
 
     It returns None if a signal to stop comes first. With `is_once`, it raises EventsUnavailable if
@@ -262,7 +262,7 @@ def dry_handler_of(_: Settings) -> ActionHandler:
     return DryHandler()
 
 
-class DryService(Service):
+class DryClient(AgentClient):
     """The service of a dry run. It polls, but sends no approvals or reports."""
 
     async def approve(self, *event_ids: str) -> None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 
-from fairwarning.agent.model import Action, Phase, Rule
+from fairwarning.agent.config.model import Action, Phase, Rule
 from fairwarning.client.changes import Seen
 from fairwarning.client.model import Event
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from fnmatch import fnmatchcase
 
-from fairwarning.agent.model import Concerns, Config, Rule, Span
+from fairwarning.agent.config.model import Concerns, Config, Rule, Span
 from fairwarning.client.model import Event, Instance
 from fairwarning.common.durations import human_s
 

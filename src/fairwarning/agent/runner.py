@@ -12,10 +12,10 @@ from fairwarning.agent import state_changes
 from fairwarning.agent.actions.base import ActionHandler
 from fairwarning.agent.approval import Facts, why_not_approved
 from fairwarning.agent.clock import Clock
+from fairwarning.agent.config.model import Config, Settings
 from fairwarning.agent.execute import Approver, Failed, StepExecutor
 from fairwarning.agent.logs import log_failure, log_phase, log_step, log_success, say
 from fairwarning.agent.metrics import Metrics
-from fairwarning.agent.model import Config, Settings
 from fairwarning.agent.plan import Now, decide
 from fairwarning.agent.records import Memory, Progress
 from fairwarning.agent.state_changes import update_events

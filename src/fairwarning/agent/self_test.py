@@ -9,8 +9,8 @@ from datetime import UTC, datetime, timedelta
 from fairwarning.agent import logs
 from fairwarning.agent.actions.base import ActionHandler
 from fairwarning.agent.clock import Clock
+from fairwarning.agent.config.model import Config, Phase, Settings, When
 from fairwarning.agent.metrics import Metrics
-from fairwarning.agent.model import Config, Phase, Settings, When
 from fairwarning.agent.records import Memory, Record
 from fairwarning.agent.runner import Runner
 from fairwarning.agent.steps import Approve

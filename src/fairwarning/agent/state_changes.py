@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 
-from fairwarning.agent.model import Config, Phase
+from fairwarning.agent.config.model import Config, Phase
 from fairwarning.agent.records import ActionState, Approval, Memory, Place, Progress, Record
 from fairwarning.agent.rules import choose
 from fairwarning.agent.steps import (

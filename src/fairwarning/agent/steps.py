@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from fairwarning.agent.model import Hold
+from fairwarning.agent.config.model import Hold
 from fairwarning.agent.records import Place
 
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Mapping
 
 from fairwarning.agent.actions.base import Context
-from fairwarning.agent.model import Phase
+from fairwarning.agent.config.model import Phase
 from fairwarning.client.model import Event, Instance
 
 NAMES = {

@@ -5,7 +5,7 @@ This module is pure. `plan.py` asks it for the next undo, and `state_changes.py`
 
 from datetime import datetime, timedelta
 
-from fairwarning.agent.model import Phase
+from fairwarning.agent.config.model import Phase
 from fairwarning.agent.records import HOLDS, Memory, Place, Record
 from fairwarning.agent.steps import Release, Step, Undo
 

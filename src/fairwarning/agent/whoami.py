@@ -5,9 +5,9 @@ import random
 import re
 
 from fairwarning.agent import logs
-from fairwarning.agent.model import Config
+from fairwarning.agent.config.model import Config
 from fairwarning.client import AsyncScheduledEvents, EventsUnavailable, Instance
-from fairwarning.client.flow import Flow, Outcome
+from fairwarning.client.polling import Outcome, PollState
 
 _MORE = re.compile(r"\{me\.[a-z]")
 
@@ -42,4 +42,4 @@ def pause_s(failures: int, chance: float) -> float:
     """Return the pause after so many failures. `chance` is a random number from 0 to 1, so that VMs
     that boot together do not all ask at the same time.
     """
-    return Flow(failures=failures).pause_s(Outcome(trouble="no answer"), chance, held=False)
+    return PollState(failures=failures).pause_s(Outcome(trouble="no answer"), chance, held=False)

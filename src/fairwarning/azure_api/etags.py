@@ -20,8 +20,8 @@ from fairwarning.azure_api.errors import ArmError, Failure
 from fairwarning.azure_api.request import Arm, ArmCall, Handler, Json, Reply
 from fairwarning.azure_api.resource_store import ResourceRecord
 from fairwarning.core.commands import Command
-from fairwarning.core.deleting import leavers
 from fairwarning.core.model import Actor, EventId, Scope, ScopeId
+from fairwarning.core.pending_deletions import leavers
 from fairwarning.engine.protocols import Fence, Receipt, RecordChanged
 from fairwarning.engine.service import Engine
 

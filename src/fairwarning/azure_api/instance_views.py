@@ -5,10 +5,10 @@ from collections.abc import Sequence
 
 from fairwarning.azure_api.fleet_view import FleetInstance
 from fairwarning.azure_api.request import Json
-from fairwarning.core.deleting import takes_away
 from fairwarning.core.identifiers import computer_name
 from fairwarning.core.instants import SECOND_MS, Instant, format_rfc3339, later
 from fairwarning.core.model import Event, EventType, Phase, Scope, Source
+from fairwarning.core.pending_deletions import takes_away
 
 _MAINTENANCE = frozenset({EventType.FREEZE, EventType.REBOOT, EventType.REDEPLOY})
 

@@ -1,6 +1,6 @@
 """The two clients: `ScheduledEvents` blocks, `AsyncScheduledEvents` needs an event loop.
 
-Both only carry out what `flow.py` and `changes.py` decide.
+Both only carry out what `polling.py` and `changes.py` decide.
 """
 
 import asyncio
@@ -16,10 +16,17 @@ from typing import Self
 from fairwarning.client import changes
 from fairwarning.client.connections import AsyncConnection, BlockingConnection
 from fairwarning.client.discovery import endpoint_url
-from fairwarning.client.flow import Flow, Outcome, Request, Response, approval, instance_request
 from fairwarning.client.http import Address, Broken
 from fairwarning.client.model import Change, Document, EventsUnavailable, Instance, NotApproved
 from fairwarning.client.parse_document import BadDocument, read_date, read_instance
+from fairwarning.client.polling import (
+    Outcome,
+    PollState,
+    Request,
+    Response,
+    approval,
+    instance_request,
+)
 from fairwarning.client.service_time import ServiceTime
 from fairwarning.client.watch_state import Seen
 
@@ -31,21 +38,21 @@ class _ClientState:
     """The state of both clients, and how they process a response."""
 
     def __init__(self, seen: Seen | None) -> None:
-        self.flow = Flow()
+        self.poll_state = PollState()
         self.seen = seen or Seen()
         """What `watch` has reported so far. Save it, and pass it to the client after a restart, to
         get each change only once.
         """
         self._time = ServiceTime()
         self._lock = threading.Lock()
-        """Held while `flow` or `seen` is replaced, because one thread may watch while others
+        """Held while `poll_state` or `seen` is replaced, because one thread may watch while others
         approve. It is never held while we wait for the caller or the service.
         """
 
     @property
     def api_version(self) -> str:
         """The newest api-version that the service knows. Before the first document, we guess."""
-        return self.flow.api_version
+        return self.poll_state.api_version
 
     def now(self) -> datetime:
         """Return the service's time, because the VM's own clock may be wrong.
@@ -57,7 +64,7 @@ class _ClientState:
     def _take(self, request: Request, response: Response | Broken, took_s: float) -> Outcome:
         """Process the response to a poll of `watch`, and return what it means."""
         with self._lock:
-            self.flow, outcome = self._judge(request, response, took_s)
+            self.poll_state, outcome = self._judge(request, response, took_s)
         self._on_outcome(outcome)
         return outcome
 
@@ -68,19 +75,19 @@ class _ClientState:
         """
         with self._lock:
             asked, outcome = self._judge(request, response, 0.0)
-            self.flow = self.flow.with_single_request(asked)
+            self.poll_state = self.poll_state.with_single_request(asked)
         self._on_outcome(outcome)
         return outcome
 
     def _judge(
         self, request: Request, response: Response | Broken, took_s: float
-    ) -> tuple[Flow, Outcome]:
+    ) -> tuple[PollState, Outcome]:
         if isinstance(response, Broken):
-            return self.flow.failed(str(response))
+            return self.poll_state.failed(str(response))
         if date := read_date(response.headers.get("date")):
             self._time.update(date, time.monotonic())
         held = "wait=" in request.target
-        return self.flow.take(response, held=held, took_s=took_s, asked=request.version)
+        return self.poll_state.take(response, held=held, took_s=took_s, asked=request.version)
 
     def _on_outcome(self, outcome: Outcome) -> None:
         """Do nothing. A subclass can override this to count the responses."""
@@ -108,16 +115,16 @@ class _ClientState:
 
     def _begin_watch(self) -> None:
         with self._lock:
-            self.flow = self.flow.restarted()
+            self.poll_state = self.poll_state.restarted()
 
     def _next_poll(self) -> Request:
         """Return the next poll. While a document is in doubt, the service may not hold the poll."""
-        return self.flow.poll(waits=not self.seen.is_in_doubt)
+        return self.poll_state.poll(waits=not self.seen.is_in_doubt)
 
     def _pause_s(self, request: Request, outcome: Outcome) -> float:
         held = "wait=" in request.target
         chance = random.random()  # noqa: S311  (only to spread the load)
-        return self.flow.pause_s(outcome, chance, held=held)
+        return self.poll_state.pause_s(outcome, chance, held=held)
 
     def _begin_approval(self, ids: tuple[str, ...]) -> frozenset[str]:
         """Note the approvals in `seen`, and return the ids that were not approved before.
@@ -212,7 +219,7 @@ class ScheduledEvents(_ClientState):
     def get(self) -> Document:
         """Return the present document. Raises EventsUnavailable if the service gives none."""
         while True:
-            request = self.flow.poll(waits=False)
+            request = self.poll_state.poll(waits=False)
             outcome = self._take_single(request, _ask(self._side_connection, request))
             if not outcome.asks_again:
                 return _document(outcome)
@@ -279,7 +286,7 @@ class AsyncScheduledEvents(_ClientState):
     async def get(self) -> Document:
         """Return the present document. Raises EventsUnavailable if the service gives none."""
         while True:
-            request = self.flow.poll(waits=False)
+            request = self.poll_state.poll(waits=False)
             outcome = self._take_single(request, await _ask_async(self._side_connection, request))
             if not outcome.asks_again:
                 return _document(outcome)

@@ -9,8 +9,8 @@ import threading
 import time
 from typing import cast
 
-from fairwarning.client.flow import Request, Response
 from fairwarning.client.http import CONNECT_S_MAX, READ_BYTES, Address, Broken, Exchange, TimedOut
+from fairwarning.client.polling import Request, Response
 
 BUFFER_BYTES = 16 * 1024
 """The size of a connection's read buffer. A document of many events fits. Each connection creates

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 import h11
 
-from fairwarning.client.flow import Request, Response
+from fairwarning.client.polling import Request, Response
 
 BODY_BYTES_MAX = 4 * 1024 * 1024  # Far more than a document of 100 events.
 READ_BYTES = 64 * 1024  # A usual document arrives in one read.

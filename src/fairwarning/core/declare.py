@@ -22,7 +22,6 @@ from msgspec.structs import replace
 
 from fairwarning.common.durations import human_ms
 from fairwarning.core.commands import Declare, Operate
-from fairwarning.core.deleting import is_due_terminate, pending_terminate, stayers, takes_away
 from fairwarning.core.instants import Instant
 from fairwarning.core.lifecycle import Draft, number_of
 from fairwarning.core.model import (
@@ -39,6 +38,12 @@ from fairwarning.core.model import (
     Scope,
 )
 from fairwarning.core.new_events import operation_event
+from fairwarning.core.pending_deletions import (
+    is_due_terminate,
+    pending_terminate,
+    stayers,
+    takes_away,
+)
 from fairwarning.core.refusals import Code, Refused
 from fairwarning.core.roster import next_model, refuse_roster, resource_key
 from fairwarning.core.transitions import Cancelled, InstanceDeleted, RosterDeclared, Scheduled

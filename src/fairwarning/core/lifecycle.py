@@ -12,7 +12,6 @@ from typing import assert_never
 from msgspec.structs import replace
 
 from fairwarning.core import transitions
-from fairwarning.core.deleting import stayers
 from fairwarning.core.hooks import HookStage
 from fairwarning.core.instants import Instant
 from fairwarning.core.model import (
@@ -26,6 +25,7 @@ from fairwarning.core.model import (
     Sight,
     Work,
 )
+from fairwarning.core.pending_deletions import stayers
 from fairwarning.core.transitions import EventTransition, RosterTransition, ScopeTransition
 
 LEGAL: Mapping[Phase | None, Mapping[type[EventTransition], Phase]] = {

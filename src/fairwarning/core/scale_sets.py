@@ -20,10 +20,10 @@ from msgspec.structs import replace
 
 from fairwarning.core import resources
 from fairwarning.core.declare import declared_model
-from fairwarning.core.deleting import is_due_terminate, leavers
 from fairwarning.core.lifecycle import number_of
 from fairwarning.core.limits import SCOPE_INSTANCES_MAX
 from fairwarning.core.model import Instance, InstanceName, Roster, Scope, ScopeId, ScopeKind
+from fairwarning.core.pending_deletions import is_due_terminate, leavers
 from fairwarning.core.placement import Known, with_addresses, with_domains
 from fairwarning.core.refusals import Code, Refused
 from fairwarning.core.resources import ScaleSet

@@ -13,8 +13,8 @@ from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
-from fairwarning.core.deleting import leavers
 from fairwarning.core.model import Instance, InstanceName, Policy, Roster, Scope, ScopeKind
+from fairwarning.core.pending_deletions import leavers
 from fairwarning.core.resources import (
     AvailabilitySet,
     CloudService,

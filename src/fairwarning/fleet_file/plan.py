@@ -14,8 +14,8 @@ from hashlib import sha256
 from msgspec.structs import replace
 
 from fairwarning.core.declare import Names, leaving, refuse_declaration
-from fairwarning.core.deleting import leavers, stayers
 from fairwarning.core.model import Instance, InstanceName, Roster, Scope, ScopeId, ScopeKind
+from fairwarning.core.pending_deletions import leavers, stayers
 from fairwarning.core.placement import placed_roster
 from fairwarning.core.refusals import Code, Refused
 from fairwarning.core.resources import (

@@ -8,7 +8,6 @@ from msgspec.structs import replace
 
 from fairwarning.common.durations import human_ms
 from fairwarning.core.declare import Names, cancelled_by, declared, leaving
-from fairwarning.core.deleting import is_due_terminate, pending_terminate
 from fairwarning.core.hooks import Hooks, HookStage
 from fairwarning.core.model import (
     EventId,
@@ -22,6 +21,7 @@ from fairwarning.core.model import (
     ScopeId,
 )
 from fairwarning.core.notice import operation_notice_ms
+from fairwarning.core.pending_deletions import is_due_terminate, pending_terminate
 from fairwarning.core.scope_names import short_name
 from fairwarning.fleet_file.model import Action, FleetChange
 

@@ -22,8 +22,8 @@ from fairwarning.scenarios.model import (
     StartRollout,
     Step,
 )
+from fairwarning.scenarios.scenario_table import ScenarioTable
 from fairwarning.scenarios.step_actions import ACTIONS
-from fairwarning.scenarios.toml_table import ScenarioTable
 
 STEPS_MAX = 1_000  # Far more than a person writes; a generated file must not fill the memory.
 _TOP_KEYS = ("title", "description", "fleet", "step")

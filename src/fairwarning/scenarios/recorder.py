@@ -15,9 +15,16 @@ from datetime import UTC, datetime
 from typing import Any
 
 from fairwarning.client.connections import BlockingConnection
-from fairwarning.client.flow import VERSIONS, WAIT_S, Flow, Outcome, Response, instance_request
 from fairwarning.client.http import Address, Broken
 from fairwarning.client.parse_document import BadDocument, read_date, read_instance
+from fairwarning.client.polling import (
+    VERSIONS,
+    WAIT_S,
+    Outcome,
+    PollState,
+    Response,
+    instance_request,
+)
 
 Json = dict[str, Any]
 Write = Callable[[Json], None]
@@ -40,7 +47,7 @@ class Recorder:
         self._seconds = seconds
         self._sleep = sleep
         self._began_s = seconds()
-        self._flow = Flow()
+        self._flow = PollState()
         self._last = b""
         self._date: datetime | None = None
         """The date of the last response. It is None if there was no response."""

@@ -18,7 +18,7 @@ from fairwarning.scenarios.model import (
     SetFault,
     StartRollout,
 )
-from fairwarning.scenarios.toml_table import ScenarioTable
+from fairwarning.scenarios.scenario_table import ScenarioTable
 
 _PHASES = ("scheduled", "started", "completed", "cancelled", "failed")
 _ROLLOUT_PHASES = ("running", "paused", "completed", "failed", "cancelled")

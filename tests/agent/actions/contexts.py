@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from fairwarning.agent.actions.base import Context
-from fairwarning.agent.model import Phase
+from fairwarning.agent.config.model import Phase
 from fairwarning.agent.templates import make_context
 from fairwarning.client.model import Event, Instance, Status
 

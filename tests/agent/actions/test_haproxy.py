@@ -17,7 +17,7 @@ from fairwarning.agent.actions.haproxy import (
     read_sessions,
     read_state,
 )
-from fairwarning.agent.model import Action, HaProxy
+from fairwarning.agent.config.model import Action, HaProxy
 from tests.agent.actions.contexts import context
 from tests.agent.actions.haproxy_stand_in import COLUMNS, StandIn
 

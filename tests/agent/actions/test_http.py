@@ -14,7 +14,7 @@ import trustme
 from fairwarning.agent.actions import http
 from fairwarning.agent.actions.base import ActionFailed
 from fairwarning.agent.actions.registry import HANDLERS
-from fairwarning.agent.model import Action, Http
+from fairwarning.agent.config.model import Action, Http
 from tests.agent.actions.contexts import context
 
 Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]

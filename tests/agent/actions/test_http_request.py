@@ -6,7 +6,7 @@ import pytest
 
 from fairwarning.agent.actions.base import ActionFailed
 from fairwarning.agent.actions.http import prepare
-from fairwarning.agent.model import Http
+from fairwarning.agent.config.model import Http
 from tests.agent.actions.contexts import context
 
 

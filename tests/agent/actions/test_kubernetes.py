@@ -8,7 +8,7 @@ import pytest
 from fairwarning.agent.actions import kubernetes
 from fairwarning.agent.actions.base import ActionFailed
 from fairwarning.agent.actions.kubernetes import KubernetesHandler, drain_arguments, drain_s
-from fairwarning.agent.model import Action, Kubernetes, Phase
+from fairwarning.agent.config.model import Action, Kubernetes, Phase
 from tests.agent.actions.contexts import context, program
 
 STAND_IN = """

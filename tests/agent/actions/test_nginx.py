@@ -17,7 +17,7 @@ from fairwarning.agent.actions.nginx import (
     servers,
     taken_out,
 )
-from fairwarning.agent.model import Action, Nginx
+from fairwarning.agent.config.model import Action, Nginx
 from tests.agent.actions.contexts import context
 
 TEXT = """# upstream web { server 10.0.0.1:80; }

@@ -7,7 +7,7 @@ import pytest
 from fairwarning.agent.actions.base import ActionFailed
 from fairwarning.agent.actions.notify import message
 from fairwarning.agent.actions.registry import HANDLERS
-from fairwarning.agent.model import Action, Notify
+from fairwarning.agent.config.model import Action, Notify
 from tests.agent.actions.contexts import context
 from tests.agent.actions.test_http import Hub, listening
 

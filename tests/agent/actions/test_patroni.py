@@ -12,7 +12,7 @@ from fairwarning.agent.actions import patroni as action_module
 from fairwarning.agent.actions.base import ActionFailed
 from fairwarning.agent.actions.patroni import SUCCESSOR, WAS_LEADER, PatroniHandler, not_done
 from fairwarning.agent.actions.patroni_api import Cluster, Member, read_cluster
-from fairwarning.agent.model import Action, Patroni
+from fairwarning.agent.config.model import Action, Patroni
 from tests.agent.actions.contexts import context
 from tests.agent.actions.patroni_stand_in import AFTER_OLD, PatroniStandIn, patroni
 

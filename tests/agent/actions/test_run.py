@@ -14,7 +14,7 @@ from fairwarning.agent.actions import processes
 from fairwarning.agent.actions.base import ActionFailed
 from fairwarning.agent.actions.processes import KEPT_BYTES
 from fairwarning.agent.actions.registry import HANDLERS
-from fairwarning.agent.model import Action, Run
+from fairwarning.agent.config.model import Action, Run
 from tests.agent.actions.contexts import context, program
 from tests.support.patience import HANG_S
 

@@ -7,7 +7,7 @@ import pytest
 
 from fairwarning.agent.actions.base import ActionFailed
 from fairwarning.agent.actions.systemd import SystemdHandler, Unit, read_units
-from fairwarning.agent.model import Action, Systemd
+from fairwarning.agent.config.model import Action, Systemd
 from tests.agent.actions.contexts import context, program
 
 STAND_IN = """

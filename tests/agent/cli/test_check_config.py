@@ -11,7 +11,7 @@ from fairwarning.agent import host_shutdown
 from fairwarning.agent.actions import notify
 from fairwarning.agent.cli import check_config
 from fairwarning.agent.cli.check_config import missing
-from fairwarning.agent.config import read_config
+from fairwarning.agent.config.reader import read_config
 from tests.agent.actions.patroni_stand_in import patroni
 
 HEAD = '[[rule]]\nname = "drain"\n\n[[rule.scheduled]]\n'

@@ -3,7 +3,7 @@
 import pytest
 
 from fairwarning.agent.cli.explain import ActionExplanation, explain_actions, explain_hold
-from fairwarning.agent.model import (
+from fairwarning.agent.config.model import (
     Action,
     HaProxy,
     Hold,

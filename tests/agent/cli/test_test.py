@@ -8,8 +8,8 @@ import pytest
 from click.testing import CliRunner
 
 from fairwarning.agent.cli.test import test as command
+from fairwarning.agent.config.model import Phase
 from fairwarning.agent.config.reader import read_file
-from fairwarning.agent.model import Phase
 from fairwarning.agent.records import Memory, Record
 from fairwarning.agent.state_file import StateFile
 from tests.agent.values import event

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
-from fairwarning.agent.model import Action, Phase, Settings
+from fairwarning.agent.config.model import Action, Phase, Settings
 from fairwarning.client.model import Event, Instance
 
 S = TypeVar("S", bound=Settings)

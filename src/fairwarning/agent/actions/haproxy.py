@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from fairwarning.agent.actions.base import ActionFailed, Context, reason, settings_of
-from fairwarning.agent.model import Action, HaProxy
+from fairwarning.agent.config.model import Action, HaProxy
 
 WAS = "was"
 POLL_S = 0.25  # Sessions end within seconds, and HAProxy answers from memory.

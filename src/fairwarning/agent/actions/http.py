@@ -17,7 +17,7 @@ from urllib.parse import SplitResult, quote, unquote, urlsplit
 import h11
 
 from fairwarning.agent.actions.base import ActionFailed, Context, reason
-from fairwarning.agent.model import Http
+from fairwarning.agent.config.model import Http
 from fairwarning.common.url_redaction import redacted
 
 ANSWER_BYTES_MAX = 1024 * 1024  # The actions need a status, or a short document.

@@ -5,7 +5,7 @@ from time import monotonic
 
 from fairwarning.agent.actions.base import ActionFailed, Context, settings_of
 from fairwarning.agent.actions.processes import complaint, run
-from fairwarning.agent.model import Action, Kubernetes, Phase
+from fairwarning.agent.config.model import Action, Kubernetes, Phase
 
 CORDONED_BY = "cordoned_by"
 US, OTHERS = "us", "others"

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from fairwarning.agent.actions.base import ActionFailed, Context, settings_of
 from fairwarning.agent.actions.processes import must_run
-from fairwarning.agent.model import Action, Nginx
+from fairwarning.agent.config.model import Action, Nginx
 
 WERE_DOWN = "were_down"
 

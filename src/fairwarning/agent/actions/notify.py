@@ -11,7 +11,7 @@ import sys
 from fairwarning.agent.actions import send_notification
 from fairwarning.agent.actions.base import ActionFailed, Context
 from fairwarning.agent.actions.processes import run
-from fairwarning.agent.model import Notify
+from fairwarning.agent.config.model import Notify
 from fairwarning.common.url_redaction import redacted
 
 NO_PACKAGE = (

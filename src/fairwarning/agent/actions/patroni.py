@@ -11,7 +11,7 @@ from time import monotonic
 from fairwarning.agent.actions.base import ActionFailed, Context, settings_of
 from fairwarning.agent.actions.http import Answer
 from fairwarning.agent.actions.patroni_api import Cluster, PatroniApi, said
-from fairwarning.agent.model import Action, Patroni
+from fairwarning.agent.config.model import Action, Patroni
 
 WAS_LEADER = "was_leader"
 """The name of the local member. It is kept only if it was the leader."""

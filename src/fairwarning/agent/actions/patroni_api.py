@@ -11,7 +11,7 @@ import h11
 
 from fairwarning.agent.actions.base import ActionFailed, reason
 from fairwarning.agent.actions.http import Answer, Outgoing, basic, exchange
-from fairwarning.agent.model import Patroni
+from fairwarning.agent.config.model import Patroni
 from fairwarning.common.text_files import read_text
 
 ASK_S_MAX = 10.0  # Patroni answers from memory, or asks its store, which has its own time-outs.

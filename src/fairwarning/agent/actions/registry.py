@@ -11,7 +11,7 @@ from fairwarning.agent.actions.notify import send
 from fairwarning.agent.actions.patroni import PatroniHandler
 from fairwarning.agent.actions.run import run_command
 from fairwarning.agent.actions.systemd import SystemdHandler
-from fairwarning.agent.model import (
+from fairwarning.agent.config.model import (
     Action,
     HaProxy,
     Http,

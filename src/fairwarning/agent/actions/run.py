@@ -8,7 +8,7 @@ import logging
 
 from fairwarning.agent.actions.base import ActionFailed, Context
 from fairwarning.agent.actions.processes import complaint, run
-from fairwarning.agent.model import Run
+from fairwarning.agent.config.model import Run
 
 LOGGED_CHARS_MAX = 8_192  # Enough to see what the command did, and the log stays readable.
 

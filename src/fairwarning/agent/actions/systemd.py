@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from fairwarning.agent.actions.base import ActionFailed, Context, settings_of
 from fairwarning.agent.actions.processes import must_run
-from fairwarning.agent.model import Action, Systemd
+from fairwarning.agent.config.model import Action, Systemd
 
 WERE_RUNNING = "were_running"
 _RUNNING = frozenset({"active", "activating", "reloading", "refreshing"})

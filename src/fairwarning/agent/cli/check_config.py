@@ -22,9 +22,7 @@ from fairwarning.agent.actions.base import ActionFailed
 from fairwarning.agent.actions.patroni import refusal
 from fairwarning.agent.actions.patroni_api import PatroniApi
 from fairwarning.agent.cli.main import config_option, json_option, load
-from fairwarning.agent.config import BadConfig
-from fairwarning.agent.host_shutdown import NoLogind, connect_logind, too_short
-from fairwarning.agent.model import (
+from fairwarning.agent.config.model import (
     Action,
     Approve,
     Config,
@@ -38,6 +36,8 @@ from fairwarning.agent.model import (
     Settings,
     Systemd,
 )
+from fairwarning.agent.config.table import BadConfig
+from fairwarning.agent.host_shutdown import NoLogind, connect_logind, too_short
 from fairwarning.agent.rules import never_taken
 from fairwarning.client.model import Instance
 from fairwarning.common.escape import one_line

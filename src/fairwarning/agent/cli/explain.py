@@ -17,9 +17,7 @@ import click
 from fairwarning.agent.actions.base import Context
 from fairwarning.agent.cli.event_options import MadeUpEvent, event_options
 from fairwarning.agent.cli.main import config_option, json_option, load, problems_of, who_am_i
-from fairwarning.agent.config.reader import TYPES
-from fairwarning.agent.logs import about
-from fairwarning.agent.model import (
+from fairwarning.agent.config.model import (
     Action,
     Approve,
     Config,
@@ -37,6 +35,8 @@ from fairwarning.agent.model import (
     Systemd,
     title_of,
 )
+from fairwarning.agent.config.reader import TYPES
+from fairwarning.agent.logs import about
 from fairwarning.agent.plan import deadline
 from fairwarning.agent.records import Memory, Record
 from fairwarning.agent.rules import Verdict

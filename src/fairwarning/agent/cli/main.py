@@ -9,9 +9,10 @@ from pathlib import Path
 import click
 
 from fairwarning.agent import logs
-from fairwarning.agent.config import BadConfig, read_file
+from fairwarning.agent.config.model import Config
+from fairwarning.agent.config.reader import read_file
+from fairwarning.agent.config.table import BadConfig
 from fairwarning.agent.http_listener import CannotListen
-from fairwarning.agent.model import Config
 from fairwarning.agent.state_file import StateProblem
 from fairwarning.agent.whoami import needs_more
 from fairwarning.client.http import BadAddress

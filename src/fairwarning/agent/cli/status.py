@@ -12,8 +12,8 @@ from typing import Any
 import click
 
 from fairwarning.agent.cli.main import config_option, json_option, load, problems_of
+from fairwarning.agent.config.model import Phase
 from fairwarning.agent.logs import about
-from fairwarning.agent.model import Phase
 from fairwarning.agent.records import HOLDS, Memory, Record
 from fairwarning.agent.run_file import RunState, is_running, read_run_state
 from fairwarning.agent.state_file import StateProblem, read_state

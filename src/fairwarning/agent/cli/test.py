@@ -13,9 +13,9 @@ import click
 from fairwarning.agent import logs
 from fairwarning.agent.cli.event_options import MadeUpEvent, event_options
 from fairwarning.agent.cli.main import config_option, json_option, load, problems_of, who_am_i
+from fairwarning.agent.config.model import Config
 from fairwarning.agent.config.reader import TYPES
 from fairwarning.agent.leftover_processes import take_over
-from fairwarning.agent.model import Config
 from fairwarning.agent.program import real_handler_of
 from fairwarning.agent.rules import choose
 from fairwarning.agent.self_test import Report, play

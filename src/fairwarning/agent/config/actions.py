@@ -6,8 +6,7 @@ from functools import wraps
 from typing import TypeVar
 from urllib.parse import urlsplit
 
-from fairwarning.agent.config.table import ConfigTable
-from fairwarning.agent.model import (
+from fairwarning.agent.config.model import (
     TIMEOUT_S,
     UNDO_THEMSELVES,
     Action,
@@ -23,6 +22,7 @@ from fairwarning.agent.model import (
     Settings,
     Systemd,
 )
+from fairwarning.agent.config.table import ConfigTable
 
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD")
 RETRIES_MAX = 100  # More retries do not fit into any notice.

@@ -7,8 +7,7 @@ from pathlib import Path as FilePath
 from urllib.parse import urlsplit
 
 from fairwarning.agent.config.actions import read_action
-from fairwarning.agent.config.table import BadConfig, ConfigTable
-from fairwarning.agent.model import (
+from fairwarning.agent.config.model import (
     Action,
     Approve,
     Concerns,
@@ -21,6 +20,7 @@ from fairwarning.agent.model import (
     Shared,
     When,
 )
+from fairwarning.agent.config.table import BadConfig, ConfigTable
 from fairwarning.client.http import Address, BadAddress
 from fairwarning.common.text_files import read_bytes
 from fairwarning.common.toml_lines import Path

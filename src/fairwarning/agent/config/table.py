@@ -4,7 +4,7 @@ import difflib
 from enum import StrEnum
 from typing import TypeVar
 
-from fairwarning.agent.model import Span
+from fairwarning.agent.config.model import Span
 from fairwarning.agent.templates import NAMES, known_names, unknown_names
 from fairwarning.common.durations import DURATION_EXAMPLES, parse_duration_s
 from fairwarning.common.toml_table import BadFile, TomlTable, suggestion

@@ -20,10 +20,10 @@ from fairwarning.azure_api.operations import Operation, OperationState
 from fairwarning.azure_api.paths import ResourcePath, resource_id, resource_path
 from fairwarning.azure_api.request import Arm
 from fairwarning.azure_api.resource_store import ResourceRecord
-from fairwarning.core.deleting import takes_away
 from fairwarning.core.identifiers import guid_of
 from fairwarning.core.instants import Instant
 from fairwarning.core.model import ENGINE, EventId, Protection, Roster, Scope, ScopeKind
+from fairwarning.core.pending_deletions import takes_away
 from fairwarning.engine.protocols import RecordChanged
 from fairwarning.operator_api.scale_sets import members
 

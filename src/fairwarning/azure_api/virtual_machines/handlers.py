@@ -28,8 +28,8 @@ from fairwarning.azure_api.virtual_machines.state import (
     vm_resource_id,
 )
 from fairwarning.azure_api.virtual_machines.update import create, first_record, update
-from fairwarning.core.deleting import takes_away
 from fairwarning.core.model import EventId, OperationKind, Priority
+from fairwarning.core.pending_deletions import takes_away
 from fairwarning.operator_api.scale_sets import operate_all
 
 _VM = TYPE.lower()

@@ -16,7 +16,7 @@ from urllib.parse import parse_qs, urlsplit
 import libvirt
 
 from fairwarning.drivers.check_target import CheckTarget
-from fairwarning.drivers.libvirt.binding import LibvirtHost
+from fairwarning.drivers.libvirt.libvirt_calls import LibvirtHost
 from fairwarning.drivers.libvirt.settings import parse
 from fairwarning.engine.protocols import DriverFailed
 

@@ -133,7 +133,7 @@ class LibvirtDriver:
 
 def make_host(uri: str, call_s: float) -> Host:
     try:
-        from fairwarning.drivers.libvirt.binding import LibvirtHost  # noqa: PLC0415
+        from fairwarning.drivers.libvirt.libvirt_calls import LibvirtHost  # noqa: PLC0415
     except ImportError:
         raise DriverFailed(known_settings.NOT_INSTALLED) from None
     return LibvirtHost(uri, call_s)

@@ -1,5 +1,6 @@
-"""What the driver needs of a hypervisor. `binding.py` offers it with libvirt; tests have their own.
+"""The protocol of a hypervisor, as the driver needs it.
 
+`libvirt_calls.py` implements it with libvirt, and the tests have an implementation of their own.
 Every method may take long, and raises DriverFailed with a reason if it cannot be done.
 """
 

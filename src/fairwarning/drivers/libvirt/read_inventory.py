@@ -4,8 +4,8 @@ from typing import Any
 
 import libvirt
 
-from fairwarning.drivers.libvirt.binding import LibvirtHost
 from fairwarning.drivers.libvirt.inventory import Guest
+from fairwarning.drivers.libvirt.libvirt_calls import LibvirtHost
 
 SOURCES = (
     libvirt.VIR_DOMAIN_INTERFACE_ADDRESSES_SRC_AGENT,

@@ -10,8 +10,8 @@ from fairwarning.live_check.checks import documents
 from fairwarning.live_check.checks.answers import NO_BUG, check_answers, check_approvals
 from fairwarning.live_check.checks.domains import check_barrier, check_domains
 from fairwarning.live_check.checks.evidence import Evidence, Finding
+from fairwarning.live_check.checks.impacts import check_once
 from fairwarning.live_check.checks.notice import check_leaving, check_never_early, check_notice
-from fairwarning.live_check.checks.once import check_once
 from fairwarning.live_check.checks.polls import check_polls_go_on, check_writes_come_back
 from fairwarning.live_check.records import Records
 

@@ -7,10 +7,10 @@ from msgspec import UNSET, Meta, UnsetType
 from msgspec.structs import replace
 
 from fairwarning.common.durations import DURATION_PATTERN, format_iso_duration
-from fairwarning.core.deleting import is_due_terminate
 from fairwarning.core.instants import Instant, format_rfc3339
 from fairwarning.core.model import EventId, Instance, InstanceName, Policy, Scope, ScopeKind
 from fairwarning.core.notice import parse_reimage_notice_ms, parse_terminate_notice_ms
+from fairwarning.core.pending_deletions import is_due_terminate
 from fairwarning.core.refusals import Code, Refused
 from fairwarning.core.resources import CAPACITY_MAX
 from fairwarning.operator_api import scale_sets, schemas

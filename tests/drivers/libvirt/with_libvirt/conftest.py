@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from fairwarning.drivers.libvirt.binding import LibvirtHost
+from fairwarning.drivers.libvirt.libvirt_calls import LibvirtHost
 from tests.support.patience import HANG_S
 
 CONFIG = """

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from fairwarning.drivers.libvirt.binding import LibvirtHost
+from fairwarning.drivers.libvirt.libvirt_calls import LibvirtHost
 
 POOL = "default-pool"
 DISKS = """<disk type='volume' device='disk'><source pool='{pool}' volume='{name}-{target}'/>

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from fairwarning.drivers.libvirt.binding import LibvirtHost
+from fairwarning.drivers.libvirt.libvirt_calls import LibvirtHost
 from tests.driver_check.program import failures, run_check
 
 

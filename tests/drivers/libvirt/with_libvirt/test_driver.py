@@ -8,9 +8,9 @@ import pytest
 from msgspec.structs import replace
 
 from fairwarning.core.model import EventType, InstanceName, OperationKind
-from fairwarning.drivers.libvirt.binding import LibvirtHost
 from fairwarning.drivers.libvirt.driver import LibvirtDriver
 from fairwarning.drivers.libvirt.host import NoDomain, State
+from fairwarning.drivers.libvirt.libvirt_calls import LibvirtHost
 from fairwarning.engine.clocks import SystemClock
 from fairwarning.engine.protocols import DriverFailed, Found, Order
 from tests.drivers.libvirt.with_libvirt.domains import POOL, VOLUME, domain, volumes

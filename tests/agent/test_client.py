@@ -4,8 +4,8 @@ import logging
 
 import pytest
 
+from fairwarning.agent.client import AgentClient, NotFairwarning, Outages
 from fairwarning.agent.metrics import Metrics
-from fairwarning.agent.service import NotFairwarning, Outages, Service
 from fairwarning.client import EventsUnavailable, Seen
 from fairwarning.testing import Server
 from tests.agent.strange_server import answering
@@ -38,7 +38,7 @@ async def test_an_agent_tells_each_outage(
 ) -> None:
     caplog.set_level(logging.INFO)
     url = fairwarning.vm("web-0").url
-    async with Service(url, seen=Seen(), metrics=Metrics()) as service:
+    async with AgentClient(url, seen=Seen(), metrics=Metrics()) as service:
         for _ in range(2):
             fairwarning.fault("status", "web-0", status=503, count=2)
             for _ in range(2):
@@ -64,13 +64,13 @@ async def test_another_service_does_not_know_who_is_ready_and_one_that_is_away_i
 ) -> None:
     async with (
         answering(status, body) as url,
-        Service(url, seen=Seen(), metrics=Metrics()) as service,
+        AgentClient(url, seen=Seen(), metrics=Metrics()) as service,
     ):
         with pytest.raises(raised):
             await service.waiting("E1")
 
 
 async def test_a_service_that_nobody_runs_is_away_and_may_know_who_is_ready_later() -> None:
-    async with Service("http://127.0.0.1:9", seen=Seen(), metrics=Metrics()) as service:
+    async with AgentClient("http://127.0.0.1:9", seen=Seen(), metrics=Metrics()) as service:
         with pytest.raises(EventsUnavailable):
             await service.waiting("E1")

@@ -4,14 +4,14 @@ import pytest
 from msgspec.structs import replace
 
 from fairwarning.core.commands import Operate, Schedule
-from fairwarning.core.deleting import (
+from fairwarning.core.model import EventType, InstanceName, OperationKind, Scope
+from fairwarning.core.pending_deletions import (
     is_due_terminate,
     leavers,
     pending_terminate,
     stayers,
     takes_away,
 )
-from fairwarning.core.model import EventType, InstanceName, OperationKind, Scope
 from tests.core.builders import E1, after, names, workers
 
 FIRST = InstanceName("workers_0")

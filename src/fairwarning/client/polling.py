@@ -1,4 +1,4 @@
-"""The flow of a client: which request comes next, and what a response means.
+"""Decides how a client polls: which request comes next, when, and what a response means.
 
 This module is pure: sockets, time and random numbers are in `client.py`.
 """
@@ -90,7 +90,7 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Flow:
+class PollState:
     """What a client has learned about its service."""
 
     version: int = 0
@@ -130,8 +130,8 @@ class Flow:
 
     def take(
         self, response: Response, *, held: bool, took_s: float, asked: int | None = None
-    ) -> tuple["Flow", Outcome]:
-        """Return the flow and the outcome after a response.
+    ) -> tuple["PollState", Outcome]:
+        """Return the state and the outcome after a response.
 
         `held` says whether the service was allowed to hold the request. `asked` is the index of the
         request's version; None stands for the version in use.
@@ -141,17 +141,17 @@ class Flow:
 
     def _judge(
         self, response: Response, asked: int, *, is_held: bool, took_s: float
-    ) -> tuple["Flow", Outcome]:
+    ) -> tuple["PollState", Outcome]:
         is_early = is_held and took_s < POLL_S
         if response.status == 200:
             return self._read(response, asked, is_early=is_early)
         if response.status == 304:
-            flow = self._unchanged(holds=self.can_wait and not is_early)
-            return flow._in_turn() if flow.version else flow, Outcome(is_unchanged=True)
+            state = self._unchanged(holds=self.can_wait and not is_early)
+            return state._in_turn() if state.version else state, Outcome(is_unchanged=True)
         if response.status in (400, 404) and is_held:
             # Perhaps the service does not understand `wait`.
-            flow = replace(self, has_answered=True, failures=0, can_wait=False)
-            return flow, Outcome(asks_again=True)
+            state = replace(self, has_answered=True, failures=0, can_wait=False)
+            return state, Outcome(asks_again=True)
         if response.status in (400, 404) and self.is_settled and asked < self.version:
             following = asked + 1 if asked + 1 < self.version else None
             return replace(self, tries=following), Outcome(asks_again=True)
@@ -161,7 +161,7 @@ class Flow:
             return older, Outcome(asks_again=True)
         return self.failed(f"the service answered {response.status}", _retry_after(response))
 
-    def _unchanged(self, *, holds: bool) -> "Flow":
+    def _unchanged(self, *, holds: bool) -> "PollState":
         is_enough = self.unchanged + 1 >= UNCHANGED_MAX
         return replace(self, has_answered=True, failures=0, early=0, can_wait=holds,
                        unchanged=0 if is_enough else self.unchanged + 1,
@@ -171,28 +171,30 @@ class Flow:
     def _is_oldest(self) -> bool:
         return self.version + 1 == len(VERSIONS)
 
-    def _read(self, response: Response, asked: int, *, is_early: bool) -> tuple["Flow", Outcome]:
+    def _read(
+        self, response: Response, asked: int, *, is_early: bool
+    ) -> tuple["PollState", Outcome]:
         try:
             document = read_document(response.body, version=VERSIONS[asked])
         except BadDocument as problem:
-            flow, outcome = self.failed(str(problem))
-            return flow, replace(outcome, is_empty=not response.body.strip())
+            state, outcome = self.failed(str(problem))
+            return state, replace(outcome, is_empty=not response.body.strip())
         version = min(asked, self.version) if self.is_settled else asked
         etag = response.headers.get("etag", "")
         # Another request may have found a newer version meanwhile, where this tag means nothing.
         tag = etag if version == asked else ""
         early = self.early + 1 if is_early else 0
         holds = self.can_wait and not (is_early and (etag == self.tag or early == EARLY_MAX))
-        flow = self
+        state = self
         if (tag, early, holds, version) != (self.tag, self.early, self.can_wait, self.version) or (
             self.failures or self.unchanged or self.tries is not None or not self.is_settled
         ):
-            flow = replace(self, tag=tag, early=early, can_wait=holds, has_answered=True,
+            state = replace(self, tag=tag, early=early, can_wait=holds, has_answered=True,
                            is_settled=True, failures=0, unchanged=0, version=version,
                            tries=None)  # fmt: skip
-        return flow._in_turn() if version else flow, Outcome(document=document)
+        return state._in_turn() if version else state, Outcome(document=document)
 
-    def _in_turn(self) -> "Flow":
+    def _in_turn(self) -> "PollState":
         """Count a response in an older version, and decide if the next poll tries a newer one.
 
         It does after 1, 2, 4, 8 and so on responses. So a service that was only starting is soon
@@ -202,20 +204,22 @@ class Flow:
         is_turn = older.bit_count() == 1 or older % TRIES_EVERY_MAX == 0
         return replace(self, older=older, tries=0 if is_turn else None)
 
-    def failed(self, trouble: str, retry_after_s: float | None = None) -> tuple["Flow", Outcome]:
-        """Return the flow and the outcome after a poll without a usable response."""
-        flow = replace(self, failures=self.failures + 1, tag="", tries=None)
-        if flow.failures % RENEGOTIATES_AFTER == 0 or (self._is_oldest and not self.is_settled):
+    def failed(
+        self, trouble: str, retry_after_s: float | None = None
+    ) -> tuple["PollState", Outcome]:
+        """Return the state and the outcome after a poll without a usable response."""
+        state = replace(self, failures=self.failures + 1, tag="", tries=None)
+        if state.failures % RENEGOTIATES_AFTER == 0 or (self._is_oldest and not self.is_settled):
             # Another service may be there now, or this one had not started completely before.
-            flow = replace(flow, version=0, is_settled=False, can_wait=True, early=0, older=0)
-        return flow, Outcome(trouble=trouble, retry_after_s=retry_after_s)
+            state = replace(state, version=0, is_settled=False, can_wait=True, early=0, older=0)
+        return state, Outcome(trouble=trouble, retry_after_s=retry_after_s)
 
-    def restarted(self) -> "Flow":
-        """Return the flow for a new watch. Its first poll asks for the whole document."""
+    def restarted(self) -> "PollState":
+        """Return the state for a new watch. Its first poll asks for the whole document."""
         return replace(self, tag="")
 
-    def with_single_request(self, asked: "Flow") -> "Flow":
-        """Return this flow with what `get` learned about the service (`asked`).
+    def with_single_request(self, asked: "PollState") -> "PollState":
+        """Return this state with what `get` learned about the service (`asked`).
 
         The tag is not taken over, because `watch` has not seen the document of that tag yet.
         """

@@ -8,8 +8,8 @@ from urllib.parse import quote
 from fairwarning.agent import logs
 from fairwarning.agent.metrics import Metrics
 from fairwarning.client import AsyncScheduledEvents, EventsUnavailable, Seen
-from fairwarning.client.flow import Outcome, Request
 from fairwarning.client.http import Broken
+from fairwarning.client.polling import Outcome, Request
 from fairwarning.common.durations import human_s
 
 _PATH = "/metadata/fairwarning/drained"
@@ -20,7 +20,7 @@ class NotFairwarning(Exception):
     """The service is not Fairwarning, so it does not know which VMs of an event are ready."""
 
 
-class Service(AsyncScheduledEvents):
+class AgentClient(AsyncScheduledEvents):
     def __init__(self, url: str | None, *, seen: Seen, metrics: Metrics) -> None:
         super().__init__(url, seen=seen)
         self._metrics = metrics

@@ -1,6 +1,6 @@
 """What is shown of an action."""
 
-from fairwarning.agent.model import Action, Http
+from fairwarning.agent.config.model import Action, Http
 
 
 def test_the_secrets_of_an_address_are_not_shown() -> None:

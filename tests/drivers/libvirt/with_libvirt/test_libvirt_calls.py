@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from fairwarning.drivers.libvirt.binding import LibvirtHost
 from fairwarning.drivers.libvirt.check_target import Relay
 from fairwarning.drivers.libvirt.host import Disk, NoDomain, State
+from fairwarning.drivers.libvirt.libvirt_calls import LibvirtHost
 from fairwarning.drivers.libvirt.records import Record, Step
 from fairwarning.engine.protocols import DriverFailed
 from tests.drivers.libvirt.with_libvirt.domains import POOL, domain
