@@ -16,7 +16,7 @@ from fairwarning.metadata.request_watchers import ObservedRequest
 from fairwarning.metadata.settings import EndpointRules
 from fairwarning.workers import remote_store
 from fairwarning.workers.engine_server import WorkerMetrics
-from fairwarning.workers.messages import Frame, Hello
+from fairwarning.workers.messages import Frame, Hello, Submission
 from fairwarning.workers.worker import Worker
 from tests.metadata.rig import ME, PATH, request
 from tests.support.patience import HANG_S
@@ -128,21 +128,25 @@ async def test_an_approval_under_way_is_sent_again_when_the_connection_ends(
     await rig.until_shown(worker, id)
     taken, goes_on = asyncio.Event(), asyncio.Event()
 
-    async def never_answers(_: object) -> None:
-        taken.set()
-        await goes_on.wait()
+    call, answer = rig.server._answers["submit"]
+
+    async def answer_no_approval(given: Submission) -> object:
+        if given.kind == "Approve":
+            taken.set()
+            await goes_on.wait()
+        return await answer(given)
 
     with monkeypatch.context() as patched:
-        call, _ = rig.server._answers["submit"]
-        patched.setitem(rig.server._answers, "submit", (call, never_answers))
+        patched.setitem(rig.server._answers, "submit", (call, answer_no_approval))
         approving = asyncio.create_task(rig.ask(worker, "POST", approval(id)))
         await taken.wait()
     for each in list(rig.server._workers):
         each.cut_off()
-    assert (await approving).status == 200
+    response = await approving
+    goes_on.set()
+    assert response.status == 200
     _, event = await rig.store.find_event(id)
     assert event.approvals
-    goes_on.set()
 
 
 async def test_what_changed_while_a_worker_was_cut_off_is_shown_afterwards(rig: WorkerRig) -> None:
