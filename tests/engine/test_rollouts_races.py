@@ -12,7 +12,9 @@ from fairwarning.core.refusals import Code, Refused
 from fairwarning.core.rollouts.model import RolloutPhase
 from fairwarning.engine import rollout_runner
 from fairwarning.engine.clocks import VirtualClock
-from fairwarning.engine.protocols import Receipt
+from fairwarning.engine.protocols import Listener, Receipt
+from fairwarning.engine.rollouts import Rollouts
+from fairwarning.stores.memory import MemoryStore
 from tests.core.builders import event_id
 from tests.core.rollouts.test_advance import MONDAY
 from tests.engine.harness import ME
@@ -73,6 +75,31 @@ async def test_a_lost_signal_is_made_good_although_another_rollout_waits_until_n
     await Node(store, clock).rollouts.create(REBOOT, by=ME)
     await clock.advance(5 * SECOND_MS)
     assert len(await node.announced()) == 1
+    await node.stop()
+
+
+class BareSignals(MemoryStore):
+    """Its signals only say that a scope has changed, so the scope must be read again."""
+
+    def listen(self, listener: Listener) -> None:
+        super().listen(lambda signal: listener(replace(signal, scope=None)))
+
+
+async def test_a_scope_is_read_again_if_its_signal_does_not_carry_it() -> None:
+    clock = VirtualClock(MONDAY)
+    node = await Node(BareSignals(clock), clock).start()
+    (scope_id,) = await node.declare(web("a", 2, 1))
+    rollout = await node.rollouts.create(REBOOT, by=ME)
+    await clock.settle()
+    await node.rollouts.stop()
+    # After a restart, the runner reads the scope when its event is announced already.
+    node.rollouts = Rollouts(node.engine, node.store, clock)
+    await node.rollouts.start()
+    await clock.settle()
+    (announced,) = await node.announced()
+    await node.engine.submit(scope_id, Approve(event_id=announced, by=ME), by=ME)
+    await clock.advance(2 * MINUTE_MS)
+    assert await node.phases(rollout) == ["completed"]
     await node.stop()
 
 

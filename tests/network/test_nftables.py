@@ -41,6 +41,15 @@ def test_a_namespace_keeps_its_endpoint_behind_a_port_of_the_bridge() -> None:
     assert "169.254.169.254" not in rules(text.replace("[[network]]", '[[network]]\nnamespace="x"'))
 
 
+def test_no_other_port_of_the_bridge_can_take_the_endpoint_of_ipv6() -> None:
+    text = BRIDGED.format(name="a", address="10.0.0.10")
+    text = text.replace("[[network]]", '[[network]]\nlisten = "[fd00::fe]:80"', 1)
+    shown = rules(text)
+    assert "ip6 saddr { fd00::fe } drop" in shown
+    assert "ip saddr { 10.0.0.10 } drop" in shown
+    assert "ip6 daddr fd00::fe drop" in shown
+
+
 @pytest.mark.parametrize(
     ("gone", "lacks"),
     [

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 
 from fairwarning.metadata.identity import sign
+from fairwarning.network import proxy as proxy_module
 from fairwarning.network.network_file import Guest, Network, NetworkFile
 from fairwarning.network.proxy import Proxy, ProxyError
 from tests.support.patience import HANG_S
@@ -339,6 +340,29 @@ async def test_one_guest_cannot_take_all_connections(
         kept[0].writer.close()
         await kept[0].writer.wait_closed()
         assert await kept[1].name() == "web-0"
+
+
+async def test_guests_of_two_namespaces_with_one_address_do_not_share_their_connections(
+    server: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(proxy_module, "CONNECTIONS_PER_ADDRESS_MAX", 1)
+    # The namespaces differ only by name here, so that both listeners are on this loopback.
+    monkeypatch.setattr(proxy_module, "_in_namespace", proxy_module._bound)
+    async with running_proxy(server.metadata) as lab:
+        ports = {"web-0": free_port(), "db": free_port()}
+        networks = tuple(
+            Network(
+                name=f"of-{name}",
+                namespace=name,
+                listen=("127.0.0.1", port),
+                guests=(Guest(instance=name, addresses=(WEB,)),),
+            )
+            for name, port in ports.items()
+        )
+        await lab.proxy.reload(NetworkFile(server=server.metadata, networks=networks))
+        for name, port in ports.items():
+            lab.port = port
+            assert await (await lab.connect(WEB)).name() == name
 
 
 def test_without_a_server_there_is_no_proxy() -> None:

@@ -16,7 +16,8 @@ from fairwarning.metadata.request_watchers import ObservedRequest
 from fairwarning.metadata.settings import EndpointRules
 from fairwarning.workers import remote_store
 from fairwarning.workers.engine_server import WorkerMetrics
-from fairwarning.workers.messages import Hello
+from fairwarning.workers.messages import Frame, Hello, Submission
+from fairwarning.workers.worker import Worker
 from tests.metadata.rig import ME, PATH, request
 from tests.support.patience import HANG_S
 from tests.workers.conftest import WorkerRig
@@ -118,6 +119,36 @@ async def test_an_approval_waits_while_the_engine_is_restarted(
     assert event.approvals
 
 
+async def test_an_approval_under_way_is_sent_again_when_the_connection_ends(
+    rig: WorkerRig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remote_store, "PATIENCE_S", HANG_S)
+    worker = await rig.add_worker()
+    id = await rig.schedule()
+    await rig.until_shown(worker, id)
+    taken, goes_on = asyncio.Event(), asyncio.Event()
+
+    call, answer = rig.server._answers["submit"]
+
+    async def answer_no_approval(given: Submission) -> object:
+        if given.kind == "Approve":
+            taken.set()
+            await goes_on.wait()
+        return await answer(given)
+
+    with monkeypatch.context() as patched:
+        patched.setitem(rig.server._answers, "submit", (call, answer_no_approval))
+        approving = asyncio.create_task(rig.ask(worker, "POST", approval(id)))
+        await taken.wait()
+    for each in list(rig.server._workers):
+        each.cut_off()
+    response = await approving
+    goes_on.set()
+    assert response.status == 200
+    _, event = await rig.store.find_event(id)
+    assert event.approvals
+
+
 async def test_what_changed_while_a_worker_was_cut_off_is_shown_afterwards(rig: WorkerRig) -> None:
     worker = await rig.add_worker()
     await rig.ask(worker)
@@ -157,6 +188,46 @@ async def test_polls_at_workers_are_counted_by_the_engine(rig: WorkerRig) -> Non
     assert member.agent == "handler/1"
     assert rig.engine.views.is_asked(rig.web.id)
     assert rig.server.count_answers() == {"1": 1}
+
+
+async def test_no_poll_is_left_out_of_a_report_in_parts(
+    rig: WorkerRig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fairwarning.workers.worker.POLLED_PER_REPORT_MAX", 1)
+    worker = await rig.add_worker()
+    for source in ("127.0.1.10", "127.0.1.11", "127.0.1.12"):
+        await rig.ask(worker, source=source)
+    worker._report(0, 0)
+    async with asyncio.timeout(HANG_S):
+        while (await rig.engine.views.summary()).polling < 3:  # noqa: ASYNC110
+            await asyncio.sleep(0.001)
+
+
+async def test_the_answers_of_a_worker_are_counted_once_over_connections_and_processes(
+    rig: WorkerRig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = await rig.add_worker()
+    await rig.ask(first)
+    await first.stop()
+    rig.workers.remove(first)
+    monkeypatch.setattr("fairwarning.workers.worker.os.getpid", lambda: 1)
+    second = await rig.add_worker()
+    for _ in range(2):
+        await rig.ask(second)
+    await counted(rig, second, {"1": 3})
+    for each in list(rig.server._workers):
+        each.cut_off()
+    await second._link._is_connected.wait()
+    await counted(rig, second, {"1": 3})
+    await rig.ask(second)
+    await counted(rig, second, {"1": 4})
+
+
+async def counted(rig: WorkerRig, worker: Worker, expected: dict[str, int]) -> None:
+    """Waits until a report of the worker has arrived, and checks the counts."""
+    worker._report(0, 0)
+    await worker._engine.check_past()  # Its answer comes after the report was taken.
+    assert rig.server.count_answers() == expected
 
 
 async def test_requests_to_workers_are_watched_only_while_somebody_looks(rig: WorkerRig) -> None:
@@ -256,3 +327,33 @@ async def test_a_worker_knows_how_old_the_documents_of_its_engine_are(
     while worker._age_s() <= age_s:  # noqa: ASYNC110
         await asyncio.sleep(0.001)
     await rig.start_engine()
+
+
+async def test_documents_do_not_look_fresh_before_all_are_read_after_an_outage(
+    rig: WorkerRig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fairwarning.workers.engine_server.AGE_S", 0.001)
+    worker = await rig.add_worker()
+    heard, load, may_load = asyncio.Event(), worker._load, asyncio.Event()
+    take_age = worker._link._hear["age"]
+
+    def hear_age(frame: Frame) -> None:
+        take_age(frame)
+        heard.set()
+
+    async def load_late() -> None:
+        await may_load.wait()
+        await load()
+
+    await rig.stop_engine()
+    monkeypatch.setitem(worker._link._hear, "age", hear_age)
+    worker._link.on_connected = load_late
+    before_s = worker._complete_s
+    heard.clear()
+    await rig.start_engine()
+    await heard.wait()
+    assert worker._complete_s == before_s
+    may_load.set()
+    async with asyncio.timeout(HANG_S):
+        while worker._complete_s == before_s:  # noqa: ASYNC110
+            await asyncio.sleep(0.001)

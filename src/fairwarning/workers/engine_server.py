@@ -8,6 +8,7 @@ import asyncio
 import logging
 import socket
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any
 
@@ -42,7 +43,7 @@ class ConnectedWorker:
     def __init__(self, writer: asyncio.StreamWriter) -> None:
         self._writer = writer
         self.number = 0
-        self.answers = 0
+        self.pid = 0
         self.connections = 0
 
     def send(self, frame: bytes) -> None:
@@ -88,8 +89,11 @@ class EngineServer:
         self._store = store
         self._clock = clock
         self._workers: dict[ConnectedWorker, None] = {}
-        self._ended_answers: dict[int, int] = {}
-        """The answers of earlier processes of each worker, so that its counter never falls."""
+        self._counted: dict[tuple[int, int], int] = {}
+        """The answers of each process, by the number of its worker and its id. Earlier processes of
+        a worker count too, so its counter never falls. A process that was cut off calls again with
+        all its answers, so what it reported before does not count twice.
+        """
         self._pids: dict[int, int] = {}
         """The last process of each worker."""
         self.worker_starts: dict[int, int] = {}
@@ -126,10 +130,10 @@ class EngineServer:
 
     def count_answers(self) -> dict[str, int]:
         """Return how many responses each worker has sent since this process started."""
-        counts = dict(self._ended_answers)
-        for worker in self._workers:
-            counts[worker.number] = counts.get(worker.number, 0) + worker.answers
-        return {str(number): count for number, count in sorted(counts.items()) if number}
+        counts = Counter[int]()
+        for (number, _), answers in self._counted.items():
+            counts[number] += answers
+        return {str(number): count for number, count in sorted(counts.items())}
 
     def watch(self, watcher: Watcher, *, hears_refused: bool = False) -> None:
         """Call the watcher for every request to a worker from now on, refused approvals too."""
@@ -155,9 +159,6 @@ class EngineServer:
                     self._take_news(worker, frame)
         finally:
             del self._workers[worker]
-            self._ended_answers[worker.number] = (
-                self._ended_answers.get(worker.number, 0) + worker.answers
-            )
             await worker.close()
 
     async def _answer(self, worker: ConnectedWorker, frame: Frame) -> None:
@@ -174,7 +175,7 @@ class EngineServer:
     def _take_news(self, worker: ConnectedWorker, frame: Frame) -> None:
         if frame.name == m.HELLO.name:
             hello = m.HELLO.content.decode(frame.body)
-            worker.number = hello.number
+            worker.number, worker.pid = hello.number, hello.pid
             if self._pids.get(hello.number) != hello.pid:
                 # The same process also calls again after it was cut off.
                 self._pids[hello.number] = hello.pid
@@ -189,7 +190,8 @@ class EngineServer:
                 watcher(m.OBSERVED.content.decode(frame.body))
         elif frame.name == m.REPORT.name:
             report = m.REPORT.content.decode(frame.body)
-            worker.answers, worker.connections = report.answers, report.connections
+            self._counted[worker.number, worker.pid] = report.answers
+            worker.connections = report.connections
             for polled in report.polled:
                 member = self._views.member(polled.scope_id, polled.name)
                 if member is not None:

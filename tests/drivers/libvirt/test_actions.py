@@ -152,6 +152,31 @@ async def test_a_server_that_stops_leaves_no_domain_frozen(host: FakeHost) -> No
     assert host.calls == ["suspend", "resume"]
 
 
+async def test_a_domain_that_a_later_attempt_left_frozen_when_it_was_done_goes_on(
+    host: FakeHost,
+) -> None:
+    """This node froze the domain after the later attempt had noted that the impact is over."""
+    clock = VirtualClock()
+    asked = impact(EventType.FREEZE)
+    work = asyncio.create_task(do(asked, clock))
+    await until(lambda: host.calls == ["suspend"])
+    host.change(records={asked.key: Record(key=asked.key, attempt=2, step=Step.DONE)})
+    with pytest.raises(DriverFailed, match="attempt 2 was seen already"):
+        await work
+    assert host.calls == ["suspend", "resume"]
+
+
+@pytest.mark.parametrize(("duration_s", "expected_ms"), [(0, 0), (3, 3_000), (-1, 5_000)])
+async def test_a_domain_is_frozen_as_long_as_the_event_says(
+    duration_s: int, expected_ms: int, host: FakeHost
+) -> None:
+    clock = VirtualClock()
+    began = clock.now()
+    await do(replace(impact(EventType.FREEZE), duration_s=duration_s), clock)
+    assert host.calls == ["suspend", "resume"]
+    assert expected_ms <= clock.now() - began < expected_ms + 2_000
+
+
 @pytest.mark.parametrize(
     ("state", "says"), [(State.OFF, "it is off"), (State.PAUSED, "somebody paused it before")]
 )
