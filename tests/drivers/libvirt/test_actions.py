@@ -461,7 +461,7 @@ async def test_a_domain_that_is_changed_behind_our_back_is_a_clear_failure(
 async def test_a_domain_whose_metadata_is_damaged_does_not_stay_frozen(host: FakeHost) -> None:
     suspend = host.suspend
 
-    async def damaged(*_: object) -> NoReturn:
+    async def damaged(handle: str) -> NoReturn:
         raise DriverFailed("the domain's metadata was changed")
 
     async def damage(domain: Domain) -> None:
