@@ -1,5 +1,7 @@
 """The lines for dnsmasq. The suite `./test network` gives them to a real one."""
 
+import pytest
+
 from fairwarning.network.dnsmasq import dnsmasq_lines
 from fairwarning.network.network_file import parse_network_file
 
@@ -34,3 +36,13 @@ guests = [
 def test_without_a_router_the_endpoint_is_on_the_link() -> None:
     text = '[[network]]\nname = "lab"\nguests = [{ instance = "a" }]\n'
     assert "dhcp-option=tag:lab,249,169.254.169.254/32,0.0.0.0" in lines(text)
+
+
+@pytest.mark.parametrize("name", ["ignore", "Infinite", "42", "12h", "7d"])
+def test_a_name_that_dnsmasq_would_read_as_an_order_or_a_time_is_left_out(name: str) -> None:
+    text = f"""\
+[[network]]
+name = "lab"
+guests = [{{ instance = "{name}", mac = "52:54:00:00:00:01", addresses = ["10.0.0.10"] }}]
+"""
+    assert lines(text)[-1] == "dhcp-host=52:54:00:00:00:01,set:lab,10.0.0.10"

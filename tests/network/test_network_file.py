@@ -145,3 +145,17 @@ def test_a_guest_without_addresses_gets_those_of_the_fleet() -> None:
         ("10.0.0.10", "fd00::10"),
         ("10.0.0.5",),
     ]
+
+
+def test_an_address_has_no_zone_because_rules_would_contain_its_text() -> None:
+    text = (
+        '[[network]]\nname = "a"\nguests = [{ instance = "b", addresses = ["fe80::1%x }\\n"] }]\n'
+    )
+    with pytest.raises(BadFile, match="no IP address"):
+        parse_network_file(text)
+
+
+def test_an_endpoint_has_no_zone() -> None:
+    text = '[[network]]\nname = "a"\nlisten = "[fe80::1%x]:80"\nguests = [{ instance = "b" }]\n'
+    with pytest.raises(BadFile, match="ADDRESS:PORT"):
+        parse_network_file(text)

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from fairwarning.network.network_file import Guest, Network, NetworkFile
 
 _HOST_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?")
+_NOT_A_NAME = re.compile(r"ignore|infinite|[0-9]+[smhdw]?", re.IGNORECASE)
+"""dnsmasq would read such a word of `dhcp-host` as an order or as the time of the lease."""
 _ON_LINK = "0.0.0.0"  # noqa: S104 - RFC 3442: this router means that the address is on the link.
 
 
@@ -48,5 +50,6 @@ def _lease(network: Network, guest: Guest) -> str:
     words += [str(first[4])] if first[4] else []
     words += [f"[{first[6]}]"] if first[6] else []
     name = guest.instance.rpartition("/")[2]
-    words += [name] if _HOST_NAME.fullmatch(name) else []
+    is_name = _HOST_NAME.fullmatch(name) and not _NOT_A_NAME.fullmatch(name)
+    words += [name] if is_name else []
     return f"dhcp-host={','.join(words)}"

@@ -145,7 +145,7 @@ def _guest(table: TomlTable) -> Guest:
     found = []
     for address in table.texts("addresses"):
         try:
-            found.append(str(ipaddress.ip_address(address)))
+            found.append(_without_zone(address))
         except ValueError:
             table.wrong("addresses", f"{address!r} is no IP address")
     mac = _matching(table, "mac", _MAC, "a hardware address such as 52:54:00:12:34:56")
@@ -172,11 +172,20 @@ def _matching(
     return value
 
 
+def _without_zone(text: str) -> str:
+    """Return the address as it is usually written. Raises ValueError if it is none, or has a zone.
+    Python allows every character in a zone, and the rules would contain it.
+    """
+    if "%" in text:
+        raise ValueError(text)
+    return str(ipaddress.ip_address(text))
+
+
 def _listen(table: TomlTable) -> tuple[str, int]:
     value = table.text("listen", f"{ENDPOINT}:80")
     host, _, port = value.rpartition(":")
     try:
-        address = str(ipaddress.ip_address(host.strip("[]")))
+        address = _without_zone(host.strip("[]"))
         if port.isascii() and port.isdigit() and 0 < int(port) < 1 << 16:
             return address, int(port)
     except ValueError:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Mapping
+from typing import NoReturn
 
 import pytest
 from msgspec.structs import replace
@@ -480,6 +481,22 @@ async def test_a_domain_that_is_changed_behind_our_back_is_a_clear_failure(
     with pytest.raises(DriverFailed, match=says):
         await do(impact(EventType.FREEZE))
     host.suspend = suspend  # type: ignore[method-assign]
+
+
+async def test_a_domain_whose_metadata_is_damaged_does_not_stay_frozen(host: FakeHost) -> None:
+    suspend = host.suspend
+
+    async def damaged(handle: str) -> NoReturn:
+        raise DriverFailed("the domain's metadata was changed")
+
+    async def damage(domain: Domain) -> None:
+        await suspend(domain)
+        host.look = damaged  # type: ignore[method-assign]
+
+    host.suspend = damage  # type: ignore[method-assign]
+    with pytest.raises(DriverFailed, match="metadata was changed"):
+        await do(impact(EventType.FREEZE))
+    assert host.calls == ["suspend", "resume"]
 
 
 async def test_old_keys_are_forgotten(host: FakeHost) -> None:

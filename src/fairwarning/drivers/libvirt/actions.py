@@ -73,6 +73,10 @@ async def _thaw(impact: Impact) -> None:
         domain = await impact.host.look(impact.domain.uuid)
     except NoDomain:
         return
+    except DriverFailed:
+        # Its metadata was damaged, for example. To resume it too early does the least harm.
+        await impact.host.resume(impact.domain)
+        return
     found = domain.records.get(impact.order.key)
     is_ours = found is None or found.attempt <= impact.order.attempt or found.step is Step.DONE
     if not is_ours or domain.state is not State.PAUSED:
