@@ -17,6 +17,6 @@ def long_first(long: Sequence[T], short: Sequence[T], workers: int) -> list[T]:
     for number, part in enumerate(parts):
         size = left // (workers - number)
         ends = begins + max(0, size - len(part))
-        part += short[begins:ends]
+        part.extend(short[begins:ends])
         begins, left = ends, left - size
     return [each for part in parts for each in part] + [*short[begins:]]
